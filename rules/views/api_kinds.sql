@@ -1,0 +1,37 @@
+-- What kind of call a CUDA function is: launch, graph_launch, sync, copy, set, alloc, free, pool (stream-ordered
+-- allocation), host_alloc, load (modules, libraries, graphs being built, run-time compilation), context, other.
+create macro api_kind(f) as case
+    when regexp_matches(f, '^(cudaLaunch(Cooperative)?Kernel|cuLaunch(Cooperative)?Kernel|cuLaunchGrid|cudaLaunch$)') then 'launch'
+    when regexp_matches(f, '^(cuda|cu)GraphLaunch') then 'graph_launch'
+    when regexp_matches(f, '^(cuda(Device|Stream|Event|Thread)|cu(Ctx|Stream|Event))Synchronize') then 'sync'
+    when regexp_matches(f, '^(cuda|cu)Memcpy') then 'copy'
+    when regexp_matches(f, '^(cuda|cu)Memset') then 'set'
+    when regexp_matches(f, '^(cuda(MallocAsync|MallocFromPoolAsync|FreeAsync)|cuMem(Alloc|AllocFromPool|Free)Async)') then 'pool'
+    when regexp_matches(f, '^(cuda(HostAlloc|MallocHost|FreeHost|HostRegister|HostUnregister)|cuMem(HostAlloc|AllocHost|FreeHost|HostRegister|HostUnregister))') then 'host_alloc'
+    when regexp_matches(f, '^(cudaMalloc|cuMemAlloc|cuMemCreate|cuMemMap)') then 'alloc'
+    when regexp_matches(f, '^(cudaFree|cuMemFree|cuMemUnmap|cuMemRelease)') then 'free'
+    when regexp_matches(f, '^(cuModule(Load|Unload)|cuLibrary(Load|Unload)|cuLink|cudaLibraryLoad|(cuda|cu)Graph(Instantiate|ExecDestroy|Create|Destroy|ExecUpdate)|(cuda|cu)Stream(Begin|End)Capture|nvrtc)') then 'load'
+    when regexp_matches(f, '^(cuInit|cuCtxCreate|cuCtxDestroy|cuDevicePrimaryCtx(Retain|Release|Reset)|cudaSetDevice|cudaDeviceReset|cudaInitDevice)') then 'context'
+    else 'other' end;
+
+-- What a GPU operation counts as in the time budget: communication (NCCL), copy (copies and sets), compute (the rest).
+create macro op_class(kind, kernel_name) as case
+    when kind in ('memcpy', 'memset') then 'copy'
+    when kernel_name is not null and regexp_matches(kernel_name, '^nccl(Dev)?Kernel|^ncclSymk|^nccl_') then 'communication'
+    else 'compute' end;
+
+-- An NVTX message without the trailing number that only says which turn it is: step_0, Iteration 12, "batch 3/100".
+create macro range_label(message) as coalesce(
+    nullif(regexp_replace(message, '[\s_:#=\.\[(-]*\d+(\s*(/|of)\s*\d+)?[\])]*$', ''), ''), message);
+
+-- Whether an NVTX message names the fetching of input.
+create macro names_input(message) as regexp_matches(lower(message),
+    '(^|[^a-z])(data|input|batch|sample|dataset)?[ _.:/]?(load|loader|loading|fetch|next|wait|prefetch|read|decode|collate|augment)(ing|er)?[ _.:/]?(data|input|batch|sample)?s?([^a-z]|$)|dataload|^data$|^input$');
+
+-- Whether a Python stack (frames, innermost first) was inside a data loader.
+create macro in_data_loader(frames) as len(list_filter(frames, lambda f: regexp_matches(f.file,
+    'torch/utils/data/(dataloader|_utils/)|torchdata/|tensorflow/python/data|nvidia/dali|grain/|webdataset/|datasets/iterable_dataset'))) > 0;
+
+-- The innermost frame of a Python stack that is the user's own code: not installed packages, not the standard library.
+create macro user_frame(frames) as list_filter(frames, lambda f: f.file is not null and not regexp_matches(f.file,
+    '/(site|dist)-packages/|/lib/python3|^<|^$|importlib'))[1];

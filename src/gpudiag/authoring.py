@@ -1,0 +1,174 @@
+"""What the author of a rule needs: an index, a page a rule, a rule to start from, the schema for editors, the check."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from gpudiag import rulecheck, yamlfile
+from gpudiag.library import FRAMEWORK_HEADINGS, Library, load, parse_rule
+from gpudiag.model import GpudiagError, Rule
+from gpudiag.rulelint import PLACEHOLDER, check
+
+__all__ = ["check", "rule_index", "rule_page", "scaffold", "schema_json"]
+
+_HEADINGS: dict[str, str] = {framework: heading for heading, framework in FRAMEWORK_HEADINGS.items()}
+
+
+# --- reading --------------------------------------------------------------------------------------------------------
+
+
+def rule_index(library: Library) -> str:
+    """Every rule, a table row each, as Markdown."""
+    rows = [
+        f"| {rule.code} | {rule.title} | {_name(rule)} | {rule.kind} | {rule.severity} | {rule.status} |"
+        for rule in library.rules
+    ]
+    head = ["# Rules", "", "| code | what it says | name | kind | severity | status |", "|---|---|---|---|---|---|"]
+    return "\n".join([*head, *rows]) + "\n"
+
+
+def rule_page(library: Library, code_or_id: str) -> str:
+    """All about one rule, as Markdown. Raises GpudiagError when there is no such rule."""
+    rule = library.find(code_or_id)
+    parts = [
+        f"# {rule.code}: {rule.title}",
+        f"`{_name(rule)}` · {rule.kind} · severity {rule.severity} · {rule.status} · confidence {rule.confidence}"
+        + (f" ({rule.confidence_reason})" if rule.confidence_reason else ""),
+        f"## What it means\n\nIt reports, with the figures of the run: {_spoken(rule.message)}",
+        f"## Why it costs\n\n{rule.why}",
+        f"## How to fix\n\n{_fixes(rule, library)}",
+        f"## When it is not a problem\n\n{rule.not_a_problem_when}",
+        f"## How it is found\n\n{_needs(rule, library)}\n\n```sql\n{rule.query.strip()}\n```",
+    ]
+    if rule.params:
+        rows = [f"| `{rule.code}.{name}` | {p.value:g} | {p.unit} | {p.why} |" for name, p in rule.params.items()]
+        parts.append("## Thresholds\n\n| name | value | unit | why |\n|---|---|---|---|\n" + "\n".join(rows))
+    if rule.price:
+        parts.append(f"## What the fix is worth\n\n{_price(rule)}")
+    if rule.references:
+        parts.append("## References\n\n" + "\n".join(f"- <{link}>" for link in rule.references))
+    return "\n\n".join(parts) + "\n"
+
+
+def _name(rule: Rule) -> str:
+    """Where the rule lives, as a person would look for it."""
+    return f"{rule.family}/{rule.id}".lstrip("/")
+
+
+def _spoken(template: str) -> str:
+    """A message as a reader can take it in: an ellipsis for each figure, without the conditions."""
+    return " ".join(re.sub(r"\{\{.*?\}\}", "…", re.sub(r"\{%.*?%\}", "", template)).split())
+
+
+def _fixes(rule: Rule, library: Library) -> str:
+    parts = [f"Afterwards: {rule.check}"] if rule.check else []
+    for name in rule.remedies:
+        remedy = library.remedies.get(name)
+        if remedy:
+            sections = [f"#### {_HEADINGS[framework]}\n\n{text}" for framework, text in remedy.sections.items()]
+            parts.append("\n\n".join([f"### {remedy.title}", remedy.intro, *sections]))
+    return "\n\n".join(parts) or "There is nothing to fix: this rule only qualifies what others say."
+
+
+def _needs(rule: Rule, library: Library) -> str:
+    lines = []
+    for wanted in rule.requires:
+        abouts = [about for name in wanted.split("|") if (about := library.capability(name))]
+        lines.append("- needs " + ", or ".join(f"{about.meaning} (`{about.flag}`)" for about in abouts))
+    for title, codes in (("kept quiet by", rule.suppressed_by), ("weakens", rule.weakens)):
+        named = [f"{code} ({library.by_code[code].title})" if code in library.by_code else code for code in codes]
+        lines += [f"- {title} {', '.join(named)}"] if named else []
+    return "\n".join(lines) or "It needs nothing in particular."
+
+
+def _price(rule: Rule) -> str:
+    price = rule.price
+    assert price is not None
+    if price.kind == "test_needed":
+        return f"Only an experiment can tell: {price.test}"
+    fixes = {"cautious": price.low, "usual": price.expected, "best": price.high}
+    edits = [f"- {name}: {', '.join(f'`{edit}`' for edit in found)}" for name, found in fixes.items() if found]
+    return f"Kind: `{price.kind}`, by these edits of the timeline on its `{price.on}`:\n\n" + "\n".join(edits)
+
+
+def schema_json() -> str:
+    """The JSON Schema of a rule file, in the draft that the YAML language server understands."""
+    schema = Rule.model_json_schema()
+    schema["properties"].pop("family")
+    stamped = {"$schema": "http://json-schema.org/draft-07/schema#", **schema, "title": "A rule of gpudiag"}
+    return json.dumps(stamped, indent=2, ensure_ascii=False) + "\n"
+
+
+# --- writing --------------------------------------------------------------------------------------------------------
+
+_RULE = """\
+# yaml-language-server: $schema={schema}
+code: {code}
+kind: finding
+id: {id}
+title: {placeholder} the smell in one line, as the reader meets it
+status: draft
+severity: medium
+requires: [gpu_ops]
+params:
+  max_kernel_ns: {{value: 5000, unit: ns, why: "{placeholder} why this value and not another"}}
+query: |
+  select loop, short as kernel, list(op order by op) as gpu_ops,
+         count(*) as launches, cast(sum(duration_ns) as bigint) as busy_ns
+  from work
+  where kind = 'kernel' and duration_ns <= $max_kernel_ns
+  group by loop, short
+  order by busy_ns desc
+price: {{kind: upper_bound, on: gpu_ops, high: [graph_region]}}
+locate: [kernel, nvtx]
+message: >-
+  {placeholder} {{{{ total.launches|plural("launch", "launches") }}}} of {{{{ places[0].kernel|code }}}} and others took
+  {{{{ total.busy_ns|dur }}}}.
+why: >-
+  {placeholder} the mechanism by which this costs time.
+not_a_problem_when: >-
+  {placeholder} when a careful engineer would leave it as it is.
+remedies: [cuda-graphs]
+"""
+
+_TEST = """\
+# Times in microseconds; columns left out take the defaults of the canonical tables (docs/reference/tables.md).
+short kernels are reported:
+  iteration: [{start: 0, duration: 100, repeat: 10, every: 100}]
+  gpu_op: [{name: tiny, start: 10, duration: 2, repeat: 10, every: 100}]
+  expect: [{loop: 0, kernel: tiny, launches: 10, busy_ns: 20000}]
+kernels just above the limit are not:
+  iteration: [{start: 0, duration: 100, repeat: 10, every: 100}]
+  gpu_op: [{name: enough, start: 10, duration: 5.1, repeat: 10, every: 100}]
+  expect: []
+"""
+
+
+def scaffold(directory: Path, family: str, smell: str, code: str) -> list[Path]:
+    """Write a rule that works, with its test, to be made one's own; the paths written.
+
+    Raises GpudiagError when the names do not fit or are taken. Nothing is ever overwritten.
+    """
+    if not re.fullmatch(r"[a-z0-9-]+(/[a-z0-9-]+)*", family):
+        raise GpudiagError(f"{family!r} is no family; use lower-case words such as sync or kernel/memory.")
+    up = "../" * (family.count("/") + 1)
+    text = _RULE.format(code=code, id=smell, schema=f"{up}rule.schema.json", placeholder=PLACEHOLDER)
+    path = directory / family / f"{smell}.yaml"
+    rule = parse_rule(yamlfile.parse(text, path), family)
+    library = load([directory] if directory.is_dir() else [])
+    for other in library.rules:
+        if rule.code == other.code or rule.id == other.id:
+            raise GpudiagError(f"{other.code} ({other.id}) exists already; choose another code and id.")
+    files = {path: text, rulecheck.test_path(path): _TEST}
+    schema = directory / "rule.schema.json"
+    if not schema.exists():
+        files[schema] = schema_json()
+    for target in files:
+        if target.exists():
+            raise GpudiagError(f"{target} exists already; choose another id.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for target, content in files.items():
+        target.write_text(content, encoding="utf-8")
+    return list(files)

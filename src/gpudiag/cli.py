@@ -1,0 +1,276 @@
+"""The command line: arguments and exit codes. Everything heavy is imported by the command that needs it.
+
+Exit codes: 0 done; 1 a finding at or above --fail-on, or a rule with a problem; 2 a wrong argument or an input that
+cannot be read; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from gpudiag import __version__
+
+if TYPE_CHECKING:
+    from gpudiag.library import Library
+    from gpudiag.model import Report
+
+# model.SEVERITIES, spelled again: the model would load pydantic for every --help.
+SEVERITIES = ("info", "low", "medium", "high")
+TIME_UNITS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
+INTERRUPTED = 130
+
+
+class Failure(click.ClickException):
+    """One sentence on stderr, exit code 2."""
+
+    exit_code = 2
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        click.echo(f"gpudiag: {self.format_message()}", file=file or sys.stderr)
+
+
+def _user_errors() -> tuple[type[Exception], ...]:
+    from gpudiag.model import GpudiagError
+
+    return (GpudiagError,)
+
+
+class Commands(click.Group):
+    """A group whose commands may raise GpudiagError and be interrupted."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit):
+            raise
+        except KeyboardInterrupt:
+            ctx.exit(INTERRUPTED)
+        except _user_errors() as error:
+            raise Failure(str(error)) from None
+
+
+def _thresholds(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
+    """`CODE.param=value`, repeated, as {"CODE.param": value}."""
+    thresholds = {}
+    for value in values:
+        match = re.fullmatch(r"(\w+\.\w+)=([-+.\deE]+)", value)
+        try:
+            thresholds[match[1]] = float(match[2])  # type: ignore[index]
+        except (TypeError, ValueError):
+            raise click.BadParameter(f"{value!r} is not like H01.min_idle_share=0.3.") from None
+    return thresholds
+
+
+def _iteration_times(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
+    """`3.57ms` or `LOOP=3.57ms`, repeated, as {loop name or "": nanoseconds}."""
+    times = {}
+    for value in values:
+        match = re.fullmatch(r"(?:(.+)=)?(\d+(?:\.\d+)?) ?(ns|us|µs|ms|s)", value, re.DOTALL)
+        if not match or not float(match[2]):
+            raise click.BadParameter(f"{value!r} is not like 3.57ms or decode_token=3.57ms (ns, us, ms or s).")
+        times[match[1] or ""] = float(match[2]) * TIME_UNITS[match[3]]
+    return times
+
+
+RULE_DIRS = click.option(
+    "--rules",
+    "rule_dirs",
+    metavar="DIR",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A folder of your own rules, beside the built-in ones. Repeatable.",
+)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, message="gpudiag %(version)s")
+def main() -> None:
+    """Say what is slow in a GPU program, why, where, and what each fix is worth.
+
+    \b
+    nsys profile -o report python train.py
+    gpudiag explain report.nsys-rep
+    """
+
+
+@main.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--format", "form", type=click.Choice(["markdown", "json"]), default="markdown", show_default=True)
+@click.option(
+    "-o", "--output", metavar="OUT", type=click.Path(dir_okay=False, path_type=Path), help="Write here, not to stdout."
+)
+@click.option(
+    "--fail-on",
+    metavar="SEVERITY",
+    type=click.Choice(SEVERITIES),
+    help="Exit with 1 if a finding is at least this severe: info, low, medium or high. Findings of draft rules count; "
+    "the smaller things and those of deprecated rules do not.",
+)
+@RULE_DIRS
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="CODE.PARAM=VALUE",
+    callback=_thresholds,
+    help="Another threshold for a rule. Repeatable.",
+)
+@click.option(
+    "--iteration-time",
+    "times",
+    multiple=True,
+    metavar="[LOOP=]TIME",
+    callback=_iteration_times,
+    help="How long one iteration takes without the profiler: makes gains of CPU-bound loops exact. Repeatable.",
+)
+@click.option("-v", "--verbose", is_flag=True, help="Name every stage on stderr.")
+def explain(
+    files: tuple[Path, ...],
+    form: str,
+    output: Path | None,
+    fail_on: str | None,
+    rule_dirs: tuple[Path, ...],
+    overrides: dict[str, float],
+    times: dict[str, float],
+    verbose: bool,
+) -> None:
+    """Explain what Nsight Systems or Nsight Compute recorded.
+
+    FILE is a .nsys-rep, its SQLite export (also .gz or .xz), a parquet export folder, or a CSV of ncu.
+
+    \b
+    gpudiag explain report.sqlite
+    gpudiag explain report.sqlite --iteration-time decode_token=3.57ms
+    gpudiag explain report.sqlite --format json -o report.json --fail-on high
+    """
+    from gpudiag import pipeline
+    from gpudiag.report.terminal import progress
+
+    with progress() as quiet:
+        report = pipeline.explain(
+            files,
+            rule_dirs=rule_dirs,
+            overrides=overrides,
+            iteration_times=times,
+            progress=_say if verbose else quiet,
+        )
+    if form == "json":
+        from gpudiag.report import jsonformat
+
+        _deliver(jsonformat.render(report), output)
+    else:
+        from gpudiag.report import markdown
+
+        _deliver(markdown.render(report, titles=_titles(report, rule_dirs)), output, in_colour=True)
+    if fail_on and _fails(report, fail_on):
+        raise click.exceptions.Exit(1)
+
+
+@main.group()
+def rules() -> None:
+    """List, show, check and write rules.
+
+    \b
+    gpudiag rules show H01
+    gpudiag rules new sync my-smell --code U01 --dir my-rules
+    gpudiag rules check my-rules
+    """
+
+
+@rules.command("list")
+@RULE_DIRS
+def list_rules(rule_dirs: tuple[Path, ...]) -> None:
+    """Every rule, a line each."""
+    from gpudiag import authoring
+
+    _deliver(_ended(authoring.rule_index(_library(rule_dirs))), in_colour=True)
+
+
+@rules.command()
+@click.argument("code")
+@RULE_DIRS
+def show(code: str, rule_dirs: tuple[Path, ...]) -> None:
+    """What a rule looks for, its thresholds, why it matters and how to fix it. CODE is a code or an id."""
+    from gpudiag import authoring
+
+    _deliver(_ended(authoring.rule_page(_library(rule_dirs), code)), in_colour=True)
+
+
+@rules.command()
+@click.argument(
+    "directory", metavar="[DIR]", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path)
+)
+@click.option("--only", metavar="CODE", help="Check this rule alone.")
+def check(directory: Path | None, only: str | None) -> None:
+    """Check the rules in DIR (the built-in ones if none is given): form, query, texts, tests."""
+    from gpudiag import authoring
+
+    problems = authoring.check([directory] if directory else [], only=only)
+    _deliver("".join(f"{problem}\n" for problem in problems) or "no problems\n")
+    if problems:
+        raise click.exceptions.Exit(1)
+
+
+@rules.command()
+@click.argument("family")
+@click.argument("smell", metavar="ID")
+@click.option("--code", required=True, help="A code that no other rule has, such as U01.")
+@click.option(
+    "--dir", "directory", default=Path("rules"), show_default=True, type=click.Path(file_okay=False, path_type=Path)
+)
+def new(family: str, smell: str, code: str, directory: Path) -> None:
+    """Write a rule and its test to start from.
+
+    FAMILY is the folder (sync, alloc, kernel/memory …), ID names the smell, not the cure.
+    """
+    from gpudiag import authoring
+
+    _deliver("".join(f"{path}\n" for path in authoring.scaffold(directory, family, smell, code)))
+
+
+@rules.command()
+def schema() -> None:
+    """The JSON Schema of a rule, for editors."""
+    from gpudiag import authoring
+
+    _deliver(_ended(authoring.schema_json()))
+
+
+def _library(rule_dirs: tuple[Path, ...]) -> Library:
+    from gpudiag import library
+
+    return library.load(rule_dirs)
+
+
+def _titles(report: Report, rule_dirs: tuple[Path, ...]) -> Mapping[str, str]:
+    if not report.clear and not report.suppressed:
+        return {}
+    return {code: rule.title for code, rule in _library(rule_dirs).by_code.items()}
+
+
+def _fails(report: Report, fail_on: str) -> bool:
+    gate = SEVERITIES.index(fail_on)
+    return any(f.status != "deprecated" and SEVERITIES.index(f.severity) >= gate for f in report.findings)
+
+
+def _say(stage: str) -> None:
+    click.echo(f"gpudiag: {stage}", err=True)
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith("\n") else f"{text}\n"
+
+
+def _deliver(text: str, output: Path | None = None, in_colour: bool = False) -> None:
+    from gpudiag.report.output import to_file, to_stdout
+
+    if output is None:
+        to_stdout(text, in_colour=in_colour)
+    else:
+        to_file(text, output)

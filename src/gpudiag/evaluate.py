@@ -1,0 +1,249 @@
+"""Rule × store → outcome: fired with rows, clear, or not evaluated because …; then suppressors have their say.
+
+Packaged rules run here, on the locked store. Rules from a user's folder run in `sandbox`, in a process of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+import duckdb
+from pydantic import Field
+
+from gpudiag import query
+from gpudiag.library import Library
+from gpudiag.model import Clear, Fired, Frozen, Ids, Note, NotEvaluated, Outcome, Row, Rule, Suppressed
+from gpudiag.query import plain
+from gpudiag.sqlcheck import first_line
+from gpudiag.templating import TemplateProblem, clean, render
+
+__all__ = ["Evaluation", "Known", "by_loop", "conclude", "evaluate", "evaluate_all", "message", "plain", "title"]
+
+Connection = duckdb.DuckDBPyConnection
+
+ID_LISTS: tuple[str, ...] = get_args(Ids)
+_STATES = ("recorded", "unknown", "not_recorded")
+_CHECK = "gpudiag rules check"
+
+
+class Evaluation(Frozen):
+    """What all rules say of one store. `weakened` maps a code to the reasons why less is certain of it."""
+
+    outcomes: tuple[Outcome, ...]
+    suppressed: tuple[Suppressed, ...] = ()
+    notes: tuple[Note, ...] = ()
+    weakened: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+
+    @property
+    def fired(self) -> tuple[Fired, ...]:
+        """Findings with the rows that no suppressor vetoed, by code."""
+        return tuple(o for o in self.outcomes if isinstance(o, Fired) and o.rule.kind == "finding")
+
+    @property
+    def clear(self) -> tuple[Clear, ...]:
+        """Findings looked for and not there. A rule whose every row was vetoed is suppressed, not clear."""
+        vetoed = {item.code for item in self.suppressed}
+        found = (o for o in self.outcomes if isinstance(o, Clear) and o.rule.kind == "finding")
+        return tuple(o for o in found if o.rule.code not in vetoed)
+
+    @property
+    def not_evaluated(self) -> tuple[NotEvaluated, ...]:
+        return tuple(o for o in self.outcomes if isinstance(o, NotEvaluated))
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What every rule of one evaluation shares: the library, what the captures recorded, and the loops."""
+
+    library: Library
+    states: Mapping[str, str]
+    loops: Mapping[int, Row]
+
+    @classmethod
+    def of(cls, library: Library, con: Connection) -> Known:
+        return cls(library, capability_states(con), {row["id"]: row for row in query.run(con, "select * from loop")})
+
+
+def evaluate_all(library: Library, con: Connection, store: Path | None = None) -> Evaluation:
+    """Every rule over the store, suppressors applied. `store` is the same store's file, readable by another
+    process (nothing holds it open for writing); it is needed only when the library has rules of the user's.
+    """
+    known = Known.of(library, con)
+    outcomes = [evaluate(rule, con, library, known) for rule in library.packaged_rules]
+    if library.user_rules:
+        outcomes += _evaluate_user_rules(known, store)
+    return conclude(sorted(outcomes, key=lambda outcome: outcome.rule.code), known)
+
+
+def evaluate(rule: Rule, con: Connection, library: Library, known: Known | None = None) -> Outcome:
+    """One rule over one store; rows as the query orders them, worst first. No suppressor is applied."""
+    known = known or Known.of(library, con)
+    missing = missing_evidence(rule, known)
+    if missing:
+        return missing
+    try:
+        rows = query.run(con, rule.query, {name: param.value for name, param in rule.params.items()})
+    except duckdb.Error as error:
+        return NotEvaluated(rule=rule, reason=f"its query failed: {first_line(error)}", hint=_CHECK)
+    return outcome_of(rule, rows, known)
+
+
+def _evaluate_user_rules(known: Known, store: Path | None) -> list[Outcome]:
+    from gpudiag import sandbox  # only those who bring rules of their own pay for the subprocess machinery
+
+    outcomes: list[Outcome] = []
+    runnable: list[Rule] = []
+    for rule in known.library.user_rules:
+        if missing := missing_evidence(rule, known):
+            outcomes.append(missing)
+        else:
+            runnable.append(rule)
+    if store is None:
+        return outcomes + [NotEvaluated(rule=rule, reason="no store file for the sandbox to open") for rule in runnable]
+    library = known.library
+    results = sandbox.evaluate_untrusted(runnable, store, library.user_views, library.view_names)
+    for rule, result in zip(runnable, results, strict=True):
+        if isinstance(result, str):
+            outcomes.append(NotEvaluated(rule=rule, reason=result, hint=_CHECK))
+        else:
+            outcomes.append(outcome_of(rule, result, known))
+    return outcomes
+
+
+def capability_states(con: Connection) -> dict[str, str]:
+    """Capability → `recorded` when any input recorded it, else `unknown` when any cannot tell, else `not_recorded`."""
+    states: dict[str, str] = {}
+    for name, state in con.execute("select name, state from capability").fetchall():
+        seen = (states.get(name, "not_recorded"), state if state in _STATES else "unknown")
+        states[name] = min(seen, key=_STATES.index)
+    return states
+
+
+def missing_evidence(rule: Rule, known: Known) -> NotEvaluated | None:
+    """Why the rule cannot be judged, when something it requires was recorded in no input. `a|b`: either will do."""
+    for wanted in rule.requires:
+        names = wanted.split("|")
+        if state_of(names, known) == "not_recorded":
+            abouts = [known.library.capability(name) for name in names]
+            reasons = [
+                about.missing if about else f"{name} was not recorded"
+                for about, name in zip(abouts, names, strict=True)
+            ]
+            return NotEvaluated(rule=rule, reason=", and ".join(reasons), hint=abouts[0].flag if abouts[0] else "")
+    return None
+
+
+def state_of(names: Iterable[str], known: Known) -> str:
+    """The best state of several kinds of evidence, any of which would do."""
+    return min((known.states.get(name, "not_recorded") for name in names), key=_STATES.index)
+
+
+def outcome_of(rule: Rule, rows: Sequence[Row], known: Known) -> Outcome:
+    """Rows into an outcome. None where nobody knows whether the evidence was recorded is not `clear`."""
+    try:
+        # A suppressor speaks of each of its rows, a finding and a note of all rows of a loop.
+        groups = [[row] for row in rows] if rule.kind == "suppressor" else list(by_loop(rows).values())
+        for group in groups:
+            message(rule, group, known.loops)
+            title(rule, group, known.loops)
+    except TemplateProblem as problem:
+        return NotEvaluated(rule=rule, reason=f"its sentence cannot be written: {problem}", hint=_CHECK)
+    if rows:
+        return Fired(rule=rule, rows=tuple(rows))
+    for wanted in rule.requires:
+        names = wanted.split("|")
+        if state_of(names, known) == "unknown":
+            about = known.library.capability(names[0])
+            reason = (
+                f"the file does not say whether it recorded {about.meaning if about else wanted}, and shows nothing"
+            )
+            return NotEvaluated(rule=rule, reason=reason, hint=about.flag if about else "")
+    return Clear(rule=rule)
+
+
+def by_loop(rows: Sequence[Row]) -> dict[int | None, list[Row]]:
+    """Rows of each loop, in their order: a finding is one (code, loop)."""
+    groups: dict[int | None, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row.get("loop"), []).append(row)
+    return groups
+
+
+def message(rule: Rule, rows: Sequence[Row], loops: Mapping[int, Row]) -> str:
+    """The rule's sentence for these rows. Raises TemplateProblem."""
+    return render(rule.message, rule, rows, _loop_of(rows, loops))
+
+
+def title(rule: Rule, rows: Sequence[Row], loops: Mapping[int, Row]) -> str:
+    """The rule's title for these rows. Raises TemplateProblem."""
+    return render(rule.title, rule, rows, _loop_of(rows, loops))
+
+
+def _loop_of(rows: Sequence[Row], loops: Mapping[int, Row]) -> Row | None:
+    owners = {row.get("loop") for row in rows}
+    owner = owners.pop() if len(owners) == 1 else None
+    return None if owner is None else loops.get(owner)
+
+
+def conclude(outcomes: Sequence[Outcome], known: Known) -> Evaluation:
+    """Apply suppressors to findings, and turn hygiene rules into notes and weaker confidence."""
+    vetoes = {o.rule.code: o for o in outcomes if isinstance(o, Fired) and o.rule.kind == "suppressor"}
+    suppressed: list[Suppressed] = []
+    notes: list[Note] = []
+    weakened: dict[str, tuple[str, ...]] = {}
+    final: list[Outcome] = []
+    for outcome in outcomes:
+        if isinstance(outcome, Fired) and outcome.rule.kind == "finding":
+            using = [vetoes[code] for code in outcome.rule.suppressed_by if code in vetoes]
+            outcome, entries = suppress(outcome, using, known.loops)
+            suppressed += entries
+        elif isinstance(outcome, Fired) and outcome.rule.kind == "hygiene":
+            told = _notes(outcome, known.loops)
+            notes += told
+            for code in outcome.rule.weakens:
+                weakened[code] = (*weakened.get(code, ()), *(note.text for note in told))
+        final.append(outcome)
+    return Evaluation(outcomes=tuple(final), suppressed=tuple(suppressed), notes=tuple(notes), weakened=weakened)
+
+
+def _notes(hygiene: Fired, loops: Mapping[int, Row]) -> list[Note]:
+    return [
+        Note(code=hygiene.rule.code, title=title(hygiene.rule, rows, loops), text=message(hygiene.rule, rows, loops))
+        for rows in by_loop(hygiene.rows).values()
+    ]
+
+
+def suppress(
+    finding: Fired, suppressors: Iterable[Fired], loops: Mapping[int, Row]
+) -> tuple[Fired | Clear, list[Suppressed]]:
+    """The finding without the rows and ids that suppressors veto, and a line for each veto that had an effect."""
+    rows: list[Row] = list(finding.rows)
+    entries: list[Suppressed] = []
+    for suppressor in suppressors:
+        for veto in suppressor.rows:
+            kept = [left for row in rows if (left := _without(row, veto, finding.rule)) is not None]
+            if kept != rows:
+                own = veto.get("reason")
+                reason = clean(str(own)) if own else message(suppressor.rule, [veto], loops)
+                entry = Suppressed(code=finding.rule.code, by=suppressor.rule.code, reason=reason)
+                entries += [] if entry in entries else [entry]
+            rows = kept
+    return (Fired(rule=finding.rule, rows=tuple(rows)) if rows else Clear(rule=finding.rule)), entries
+
+
+def _without(row: Row, veto: Row, rule: Rule) -> Row | None:
+    """`row` after `veto`: unchanged, with fewer ids, or None when nothing to price is left."""
+    if veto.get("loop") is not None and veto["loop"] != row.get("loop"):
+        return row
+    lists = {name: set(veto[name]) for name in ID_LISTS if veto.get(name) is not None}
+    if not lists:
+        return None
+    left = dict(row)
+    for name, ids in lists.items():
+        if row.get(name) is not None:
+            left[name] = [item for item in row[name] if item not in ids]
+    on = rule.price.on if rule.price else None
+    return None if on and row.get(on) and not left[on] else left

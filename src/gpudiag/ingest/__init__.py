@@ -1,0 +1,55 @@
+"""Readers: one input file into the canonical tables. Differences between tools and their versions end here."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import duckdb
+
+from gpudiag.model import GpudiagError
+
+
+def ingest(path: Path, con: duckdb.DuckDBPyConnection, workdir: Path) -> None:
+    """Detect what `path` is and add it to the store behind `con`, whose canonical tables exist.
+
+    Intermediate files go to `workdir`, nothing is written beside the input. Raises GpudiagError with one sentence when
+    the input cannot be read; the store is then incomplete.
+    """
+    # The drivers cost 100 ms to import: only reading pays for them.
+    import adbc_driver_manager
+
+    from gpudiag.ingest.detect import COMPRESSIONS, detect
+
+    file, kind = path, detect(path)
+    if kind in COMPRESSIONS.values():
+        from gpudiag.ingest.unpack import unpack
+
+        file = unpack(path, kind, workdir)
+        kind = detect(file, shown=path)
+    try:
+        _read(file, kind, con, workdir, path)
+    except (duckdb.Error, sqlite3.Error, adbc_driver_manager.Error) as error:
+        reason = str(error).strip().splitlines()[0][:200]
+        raise GpudiagError(f"{path}: cannot be read, it may be damaged ({reason}); export the report again.") from error
+
+
+def _read(file: Path, kind: str, con: duckdb.DuckDBPyConnection, workdir: Path, path: Path) -> None:
+    if kind in ("ncu_csv", "ncu_rep"):
+        from gpudiag.ingest import ncu
+
+        ncu.read(file, con)
+        return
+    from gpudiag.ingest import nsys
+    from gpudiag.ingest.parquet import ParquetSource
+    from gpudiag.ingest.sqlite import SqliteSource
+
+    if kind == "nsys_rep":
+        from gpudiag.ingest.nsys_rep import export
+
+        file = export(file, workdir)
+    source = ParquetSource(file, con) if file.is_dir() else SqliteSource(file, con)
+    try:
+        nsys.read(source, con, path.name)
+    finally:
+        source.close()

@@ -1,0 +1,267 @@
+"""Nsight Compute CSV (`ncu --csv --page raw` or `--page details`) into the canonical tables.
+
+Both pages give the same metric names and base units, so that one view serves both: `ncu_labels` knows the details
+page's labels, `ncu_numbers` the locale, `ncu_units` the units, `ncu_sentences` what only ncu's rules say.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import duckdb
+import polars as pl
+
+from gpudiag.ingest import ncu_labels, ncu_names, ncu_numbers, ncu_page, ncu_sentences, ncu_units
+from gpudiag.ingest.ncu_page import Page
+from gpudiag.model import GpudiagError
+
+Connection = duckdb.DuckDBPyConnection
+
+# Evidence within a section that a page may lack: capability → metrics that prove it, and the rule of ncu's that
+# speaks for it on a details page.
+_EVIDENCE: dict[str, tuple[tuple[str, ...], str]] = {
+    "ncu_stalls": ((ncu_labels.stall("long_scoreboard"), ncu_labels.stall("wait")), "CPIStall"),
+    "ncu_coalescing": (("memory_l2_theoretical_sectors_global",), "UncoalescedGlobalAccess"),
+    "ncu_bank_conflicts": (
+        ("memory_l1_wavefronts_shared", "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"),
+        "UncoalescedSharedAccess",
+    ),
+    "ncu_pipes": (("sm__pipe_fp64_cycles_active.avg.pct_of_peak_sustained_active",
+                   "sm__inst_executed_pipe_fp64.avg.pct_of_peak_sustained_active"), "HighPipeUtilization"),
+    "ncu_atomics": (("lts__t_sectors_srcunit_tex_op_red.sum",), ""),
+    "ncu_spills": (("derived__local_spilling_requests_pct", "inst_executed_register_spilling"), ""),
+}  # fmt: skip
+_SECTION_OF = {
+    "CPIStall": "WarpStateStats",
+    "UncoalescedGlobalAccess": "SourceCounters",
+    "UncoalescedSharedAccess": "SourceCounters",
+    "HighPipeUtilization": "ComputeWorkloadAnalysis",
+}
+_ESTIMATE = re.compile(r"Est(?:\.|imated) (Local )?Speedup: *([0-9]+(?:[.,][0-9]+)?) *%")
+
+
+class _Stream:
+    """A frame as DuckDB can scan it without pyarrow."""
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        self._frame = frame
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._frame.__arrow_c_stream__(requested_schema)
+
+
+def looks_like(head: bytes) -> bool:
+    """Whether a file that begins so is a CSV page of Nsight Compute (details, raw, or a summary)."""
+    return any(ncu_page.is_header(line) for line in ncu_page.decode(head).splitlines())
+
+
+def read(path: Path, con: Connection) -> None:
+    """Append one CSV page to the store's tables; GpudiagError when it cannot be read."""
+    page = ncu_page.read(path)
+    metrics = ncu_names.complete(_with_sentences(_metrics(path, page), page))
+    launches = _profiles(page.launches, metrics)
+    input_id = _next(con, "input")
+    first = _next(con, "kernel_profile")
+    con.execute(
+        "insert into input (id, kind, producer, file, clock_offset_ns) values (?, 'ncu', 'Nsight Compute', ?, 0)",
+        [input_id, path.name],
+    )
+    con.executemany(
+        "insert into capability (input, name, state, how) values (?, ?, ?, ?)",
+        [(input_id, name, state, how) for name, (state, how) in _capabilities(page, metrics).items()],
+    )
+    _insert_profiles(con, launches, input_id, first)
+    at = (pl.col("launch") + first).alias("profile")
+    _insert(con, "kernel_metric", metrics.select(at, "metric", "value", "text"))
+    _insert(con, "kernel_rule", _rules(page.rules).with_columns(at).drop("launch"))
+
+
+def _metrics(path: Path, page: Page) -> pl.DataFrame:
+    """The page's metrics under their raw names in base units: launch, metric, value, text."""
+    rows = _named(page)
+    # A page repeats few cells (0, 100, device attributes) very often: each is read once.
+    cells = rows.select("text", "unit").unique().with_columns(ncu_numbers.tidy(pl.col("text")).alias("cell"))
+    lists = rows.filter(pl.col("metric") == "launch__tpc_enabled")["text"].unique()  # "0,1" is no number there
+    written = _notation(path, page, cells.filter(~pl.col("text").is_in(lists.implode())))
+    exponents = {unit: ncu_units.exponent(unit) for unit in cells["unit"].unique().to_list()}
+    powers = pl.col("unit").replace_strict(exponents, return_dtype=pl.Int32)
+    cells = cells.with_columns(ncu_numbers.number(pl.col("cell"), powers, written, page.kind).alias("value"))
+    word = pl.when(pl.col("value").is_null()).then(pl.col("text")).alias("text")
+    metrics = rows.join(cells, on=["text", "unit"], how="left", maintain_order="left")
+    return metrics.select("launch", "metric", "value", word)
+
+
+def _named(page: Page) -> pl.DataFrame:
+    """The page's cells with the raw metric name of each."""
+    if page.kind == "raw":
+        return page.metrics.with_columns(pl.col("label").alias("metric"))
+    names = page.metrics.select("section", "label").unique()
+    metrics = [ncu_labels.metric(*pair) for pair in names.rows()]
+    names = names.with_columns(pl.Series("metric", metrics, dtype=pl.String))
+    return page.metrics.join(names, on=["section", "label"], how="left", maintain_order="left")
+
+
+def _notation(path: Path, page: Page, cells: pl.DataFrame) -> ncu_numbers.Notation:
+    """How the file writes numbers; on a raw page the values without a unit tell, if any does."""
+    localised = cells if page.kind == "details" else cells.filter(pl.col("unit") == "")
+    try:
+        found = ncu_numbers.notation(ncu_numbers.shapes(localised["cell"]), page.kind)
+        if found is None and page.kind == "raw":
+            found = ncu_numbers.notation(ncu_numbers.shapes(cells["cell"]), page.kind)
+    except ncu_numbers.MixedNotation:
+        raise GpudiagError(
+            f"{path.name}: its numbers are written in more than one locale; export it again with LC_ALL=C."
+        ) from None
+    return found or ncu_numbers.Notation()
+
+
+def _with_sentences(metrics: pl.DataFrame, page: Page) -> pl.DataFrame:
+    """Each name once a launch, with what only the rules' sentences state; a printed metric comes first and wins."""
+    if page.kind == "raw":
+        return metrics
+    stated = [
+        (launch, metric, value, None)
+        for launch, rule, text in page.rules.select("launch", "rule", "text").rows()
+        for metric, value in ncu_sentences.facts(rule, text or "")
+    ]
+    both = pl.concat([metrics, pl.DataFrame(stated, schema=metrics.schema, orient="row")])
+    return both.unique(["launch", "metric"], keep="first", maintain_order=True)
+
+
+def _profiles(launches: pl.DataFrame, metrics: pl.DataFrame) -> pl.DataFrame:
+    """One row a launch: launch, kernel, device_name, cc, grid, block, duration_ns, process, stream."""
+    wanted = {
+        "gpu__time_duration.sum": "duration_ns",
+        "launch__grid_size": "grid_metric",
+        "launch__block_size": "block_metric",
+    }
+    for metric, column in wanted.items():
+        one = metrics.filter(pl.col("metric") == metric).select("launch", pl.col("value").alias(column))
+        launches = launches.join(one, on="launch", how="left", maintain_order="left")
+    display = metrics.filter(pl.col("metric") == "device__attribute_display_name")
+    display = display.select("launch", pl.col("text").alias("device_name"))
+    return launches.join(display, on="launch", how="left", maintain_order="left").select(
+        "launch",
+        pl.col("kernel").fill_null("(unnamed kernel)"),
+        "device_name",
+        "cc",
+        pl.coalesce(_product("grid"), pl.col("grid_metric")).cast(pl.Int64).alias("grid"),
+        pl.coalesce(_product("block"), pl.col("block_metric")).cast(pl.Int32).alias("block"),
+        "duration_ns",
+        pl.col("process").cast(pl.Int64, strict=False),
+        pl.col("stream").cast(pl.Int64, strict=False),
+    )
+
+
+def _product(column: str) -> pl.Expr:
+    """`(32, 32, 1)` → 1024; null for anything else."""
+    triple = pl.col(column).str.extract_groups(r"^\((\d+), (\d+), (\d+)\)$")
+    x, y, z = (triple.struct.field(str(i)).cast(pl.Float64, strict=False) for i in (1, 2, 3))
+    return x * y * z
+
+
+def _rules(rules: pl.DataFrame) -> pl.DataFrame:
+    """What ncu's rules said, with the estimate from its columns, or (older versions) from the sentence."""
+    estimates = [_estimate(*row) for row in rules.select("text", "scope", "estimate").rows()]
+    return rules.drop("scope").with_columns(
+        pl.col("section").replace(ncu_labels.SECTIONS),
+        pl.Series("estimate", [e[0] for e in estimates], dtype=pl.Float64),
+        pl.Series("estimate_kind", [e[1] for e in estimates], dtype=pl.String),
+    )
+
+
+def _estimate(text: str | None, scope: str | None, estimate: str | None) -> tuple[float | None, str | None]:
+    """(percent, global or local). The column keeps the point in every locale; a comma is taken for one."""
+    if estimate:
+        try:
+            return float(estimate.replace(",", ".")), scope or None
+        except ValueError:
+            return None, None
+    found = _ESTIMATE.search(text or "")
+    if found is None:
+        return None, None
+    return float(found.group(2).replace(",", ".")), "local" if found.group(1) else "global"
+
+
+def _capabilities(page: Page, metrics: pl.DataFrame) -> dict[str, tuple[str, str]]:
+    """What the page could show: name → (state, how that is known)."""
+    names = set(metrics["metric"].unique().to_list())
+    if page.kind == "details":
+        listed = pl.concat([page.metrics["section"], page.rules["section"]]).drop_nulls().unique()
+        present = {ncu_labels.section(name) for name in listed}
+        how = "named on the details page"
+    else:
+        present = {name for name, witnesses in ncu_labels.WITNESSES.items() if names & set(witnesses)}
+        how = "its metrics are on the raw page"
+    found = {"kernel_profiles": ("recorded", f"{page.kind} page")}
+    found["ncu_raw"] = ("recorded" if page.kind == "raw" else "not_recorded", f"{page.kind} page")
+    for section in sorted({*ncu_labels.WITNESSES, *present}):
+        here = section in present
+        found[f"ncu_{section}"] = ("recorded", how) if here else ("not_recorded", "not in the file")
+    for capability, (witnesses, rule) in _EVIDENCE.items():
+        if names & set(witnesses):
+            found[capability] = ("recorded", "its metrics are in the file")
+        elif len(page.rules) and _SECTION_OF.get(rule) in present:
+            found[capability] = ("recorded", f"ncu's own rule {rule} ran and says it when it applies")
+        else:
+            found[capability] = ("not_recorded", "its metrics are not in the file")
+    return found
+
+
+def _insert_profiles(con: Connection, launches: pl.DataFrame, input_id: int, first: int) -> None:
+    names = _intern(con, launches["kernel"].unique(maintain_order=True).to_list())
+    profiles = launches.select(
+        (pl.col("launch") + first).alias("id"),
+        pl.lit(input_id, pl.Int32).alias("input"),
+        pl.col("launch").alias("ordinal"),
+        pl.col("kernel").replace_strict(names, return_dtype=pl.Int32).alias("name"),
+        "device_name", "cc", "grid", "block", "duration_ns", "process", "stream",
+    )  # fmt: skip
+    _insert(con, "kernel_profile", profiles)
+
+
+def _intern(con: Connection, texts: list[str]) -> dict[str, int]:
+    """Identifiers of kernel names, those the store already has included."""
+    query = "select text, min(id) from name where list_contains(?, text) group by 1"
+    known = dict(con.execute(query, [texts]).fetchall())
+    new = [text for text in texts if text not in known]
+    rows = [(at, text, short_name(text)) for at, text in enumerate(new, _next(con, "name"))]
+    if rows:
+        con.executemany("insert into name (id, text, short) values (?, ?, ?)", rows)
+    return {**known, **{text: at for at, text, _ in rows}}
+
+
+def short_name(kernel: str) -> str:
+    """A kernel's base name: without parameters, template arguments, namespaces and return type."""
+    bare = kernel.replace("(anonymous namespace)", "").replace("<unnamed>", "")
+    depth = 0
+    kept: list[str] = []
+    for character in bare:
+        if character in "<[":
+            depth += 1
+        elif character in ">]":
+            depth = max(depth - 1, 0)
+        elif character == "(" and depth == 0 and kept:
+            break
+        elif depth == 0:
+            kept.append(character)
+    words = "".join(kept).split("::")[-1].split()
+    return words[-1] if words else kernel
+
+
+def _next(con: Connection, table: str) -> int:
+    """The first free identifier of a table."""
+    row = con.execute(f"select coalesce(max(id) + 1, 0) from {table}").fetchall()
+    return int(row[0][0])
+
+
+def _insert(con: Connection, table: str, frame: pl.DataFrame) -> None:
+    if frame.is_empty():
+        return
+    columns = ", ".join(f'"{name}"' for name in frame.columns)
+    con.register("ncu_frame", _Stream(frame))
+    try:
+        con.execute(f'insert into "{table}" ({columns}) select {columns} from ncu_frame')
+    finally:
+        con.unregister("ncu_frame")

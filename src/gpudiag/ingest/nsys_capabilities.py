@@ -1,0 +1,210 @@
+"""What an Nsight Systems capture could have seen, and how that is known.
+
+Exports leave empty tables out, so a missing table proves nothing: capture options, the profiler's own diagnostics and
+sister tables decide, and `unknown` is an honest answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from gpudiag.ingest.nsys_ids import Capture
+from gpudiag.ingest.source import texts
+
+State = Literal["recorded", "not_recorded", "unknown"]
+Verdict = tuple[State, str]
+
+# The only capture options that are read: the others hold environments, command lines and names of people.
+_OPTIONS = r"(.*:)?(COLLECT_[A-Z_0-9]+|CAPTURE_EVENT_TYPE|MODE|SAMPLING_FREQUENCY|COLLECT_SAMPLES|CUDA_EVENT[A-Z_]*)"
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What the file says about how it was captured."""
+
+    options: Mapping[str, frozenset[str]]
+    has_options: bool
+    warnings: tuple[str, ...]
+    counts: Mapping[str, int]
+    launches: bool
+    graph_nodes: bool
+    has: Callable[[str], bool]
+
+    def option(self, name: str) -> bool | None:
+        """On in any process, off in all, or not stated."""
+        values = {value for key, found in self.options.items() if key.endswith(name) for value in found}
+        return "true" in values if values else None
+
+    def event_type(self, name: str) -> bool | None:
+        types = self.options.get("CAPTURE_EVENT_TYPE")
+        return None if types is None else name in types
+
+
+def write(capture: Capture) -> None:
+    """Fill `capability` for this input; every other table has been read."""
+    facts = _facts(capture)
+    deciders: dict[str, Callable[[_Facts], Verdict]] = {
+        "cuda_api": _cuda_api, "gpu_ops": _gpu_ops, "graph_nodes": _graph_nodes, "sync": _sync, "events": _events,
+        "nvtx": _nvtx, "python_samples": _python_samples, "os_calls": _os_calls, "um_faults": _um_faults,
+        "gpu_metrics": _gpu_metrics, "memory": _memory,
+    }  # fmt: skip
+    rows = [(capture.input, name, *decide(facts)) for name, decide in deciders.items()]
+    capture.con.executemany("insert into capability (input, name, state, how) values (?, ?, ?, ?)", rows)
+
+
+def _facts(capture: Capture) -> _Facts:
+    con, source = capture.con, capture.source
+    options: dict[str, set[str]] = {}
+    for batch in source.batches("META_DATA_CAPTURE", texts("name", "value")):
+        query = f"select name, value from {batch} where regexp_full_match(name, '{_OPTIONS}')"
+        for name, value in con.execute(query).fetchall():
+            options.setdefault(name, set()).add(value or "")
+    for batch in source.batches("META_DATA_EXPORT", texts("name", "value")):
+        query = f"select name, value from {batch} where name = 'EXPORT_PARAM_INCLUDE_JSON'"
+        for name, value in con.execute(query).fetchall():
+            options.setdefault(name, set()).add(value or "")
+    first_call, first_op = capture.first["api_call"], capture.first["gpu_op"]
+    counted = {
+        "api_call": f"from api_call where id >= {first_call}",
+        "gpu_op": f"from gpu_op where id >= {first_op}",
+        "nvtx_range": f"from nvtx_range where id >= {capture.first['nvtx_range']}",
+        "py_sample": f"from py_sample where thread >= {capture.first['thread']}",
+    }
+    counts = {name: con.execute(f"select count(*) {query}").fetchall()[0][0] for name, query in counted.items()}
+    launches = con.execute(
+        "select 1 from name where (text like '%Launch%' or text like '%Memcpy%' or text like '%Memset%')"
+        f" and id in (select name from api_call where id >= {first_call}) limit 1"
+    ).fetchall()
+    nodes = con.execute(
+        f"select 1 from gpu_op where id >= {first_op} and coalesce(graph_node, 0) <> 0 limit 1"
+    ).fetchall()
+    warnings = con.execute("select distinct text from diagnostic where severity in ('warning', 'error')").fetchall()
+    return _Facts(
+        {name: frozenset(values) for name, values in options.items()}, source.has("META_DATA_CAPTURE"),
+        tuple(row[0] for row in warnings), counts, bool(launches), bool(nodes), source.has,
+    )  # fmt: skip
+
+
+def _cuda_api(facts: _Facts) -> Verdict:
+    if facts.counts["api_call"]:
+        return "recorded", "CUDA calls are in the file"
+    if facts.option("COLLECT_CUDA_TRACE") is False and facts.event_type("Cuda") is not True:
+        return "not_recorded", "CUDA tracing was off; capture with --trace=cuda"
+    for warning in facts.warnings:
+        if "CUDA" in warning and ("No CUDA events" in warning or "not have been started" in warning):
+            return "not_recorded", f"Nsight Systems warned: {warning}"
+    if facts.event_type("Cuda") or facts.option("COLLECT_CUDA_TRACE"):
+        if facts.has("DIAGNOSTIC_EVENT"):
+            return "recorded", "CUDA tracing was on and no call was made"
+        return "unknown", "CUDA tracing was asked for, but the file holds no CUDA call"
+    return "unknown", "the file holds no CUDA call and does not say whether tracing was on"
+
+
+def _gpu_ops(facts: _Facts) -> Verdict:
+    if facts.counts["gpu_op"]:
+        return "recorded", "GPU operations are in the file"
+    state, how = _cuda_api(facts)
+    if not facts.counts["api_call"]:
+        return state, how
+    if facts.launches:
+        return (
+            "not_recorded",
+            "calls that start GPU work were traced, but none of the work: GPU tracing failed",
+        )
+    return "recorded", "CUDA calls were traced and none of them starts GPU work"
+
+
+def _graph_nodes(facts: _Facts) -> Verdict:
+    if facts.graph_nodes:
+        return "recorded", "operations carry the graph node they came from"
+    if facts.has("CUPTI_ACTIVITY_KIND_GRAPH_TRACE"):
+        return "not_recorded", "graphs were traced as whole launches; capture with --cuda-graph-trace=node"
+    modes = {value.lower() for key, found in facts.options.items() if key.endswith(":MODE") for value in found}
+    if "node" in modes:
+        return "recorded", "--cuda-graph-trace=node was on"
+    if "graph" in modes:
+        return "not_recorded", "--cuda-graph-trace=graph was on; capture with --cuda-graph-trace=node"
+    return "unknown", "the file does not say how graphs were traced"
+
+
+def _sync(facts: _Facts) -> Verdict:
+    if facts.has("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"):
+        return "recorded", "waits are in the file"
+    if facts.counts["api_call"]:
+        return "recorded", "waits are recorded with CUDA calls, and there was none"
+    return _cuda_api(facts)
+
+
+def _events(facts: _Facts) -> Verdict:
+    if facts.has("CUPTI_ACTIVITY_KIND_CUDA_EVENT"):
+        return "recorded", "event records are in the file"
+    return "unknown", "the file holds no event record; capture with --cuda-event-trace=true to be sure"
+
+
+def _nvtx(facts: _Facts) -> Verdict:
+    if facts.counts["nvtx_range"]:
+        return "recorded", "annotations are in the file"
+    if facts.option("COLLECT_NVTX_TRACE") or facts.event_type("NvtxEvents"):
+        return "recorded", "NVTX tracing was on and the program has no annotation"
+    if facts.option("COLLECT_NVTX_TRACE") is False:
+        return "not_recorded", "NVTX tracing was off; capture with --trace=cuda,nvtx"
+    return "unknown", "the file does not say whether NVTX tracing was on"
+
+
+def _python_samples(facts: _Facts) -> Verdict:
+    if facts.counts["py_sample"]:
+        return "recorded", "Python stacks are in the file"
+    asked = facts.option("PYTHON_BACKTRACE_SAMPLING_OPTIONS:COLLECT_SAMPLES")
+    if asked and "false" in facts.options.get("EXPORT_PARAM_INCLUDE_JSON", frozenset({"false"})):
+        return (
+            "not_recorded",
+            "Python was sampled, but the export left the stacks out; add --include-json=true",
+        )
+    if asked:
+        return "recorded", "Python sampling was on and saw no stack"
+    if facts.has_options:
+        return "not_recorded", "Python sampling was off; capture with --python-sampling=true"
+    return "unknown", "the file does not say whether Python was sampled"
+
+
+def _os_calls(facts: _Facts) -> Verdict:
+    if facts.has("OSRT_API"):
+        return "recorded", "operating system calls are in the file"
+    asked = facts.event_type("OSRuntime")
+    if asked is None:
+        return "unknown", "the file does not say whether operating system calls were traced"
+    if asked:
+        return "recorded", "operating system tracing was on and saw no call above its threshold"
+    return "not_recorded", "operating system tracing was off; capture with --trace=cuda,nvtx,osrt"
+
+
+def _um_faults(facts: _Facts) -> Verdict:
+    if facts.has("CUDA_UM_GPU_PAGE_FAULT_EVENTS") or facts.has("CUDA_UM_CPU_PAGE_FAULT_EVENTS"):
+        return "recorded", "page faults are in the file"
+    asked = (facts.option("COLLECT_UVM_GPU_PAGE_FAULTS"), facts.option("COLLECT_UVM_CPU_PAGE_FAULTS"))
+    if any(asked):
+        return "recorded", "page fault tracing was on and saw none"
+    if asked == (None, None):
+        return "unknown", "the file does not say whether page faults were traced"
+    return "not_recorded", "page fault tracing was off; capture with --cuda-um-gpu-page-faults=true"
+
+
+def _gpu_metrics(facts: _Facts) -> Verdict:
+    if facts.has("GPU_METRICS"):
+        return "recorded", "metric samples are in the file"
+    if facts.has_options:
+        return "not_recorded", "GPU metrics were not sampled; capture with --gpu-metrics-devices=0"
+    return "unknown", "the file does not say whether GPU metrics were sampled"
+
+
+def _memory(facts: _Facts) -> Verdict:
+    if facts.has("CUDA_GPU_MEMORY_USAGE_EVENTS"):
+        return "recorded", "allocations are in the file"
+    asked = facts.option("COLLECT_GPU_MEMORY_USAGE")
+    if asked is None:
+        return "unknown", "the file does not say whether memory use was traced"
+    if asked:
+        return "recorded", "memory tracing was on and saw no allocation"
+    return "not_recorded", "memory tracing was off; capture with --cuda-memory-usage=true"

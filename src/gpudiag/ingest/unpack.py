@@ -1,0 +1,54 @@
+"""Compressed inputs, decompressed by stream into the private work folder."""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import lzma
+import zlib
+from pathlib import Path
+from typing import IO, cast
+
+from gpudiag.model import GpudiagError
+
+LIMIT = 64 * 1024**3
+"""Most bytes a compressed input may unfold to: far above any export seen, far below what fills a server's disk."""
+
+_CHUNK = 1 << 20
+
+
+def unpack(path: Path, compression: str, workdir: Path, limit: int = LIMIT) -> Path:
+    """Decompress into `workdir` and give the new file.
+
+    Raises GpudiagError when the data is damaged, unfolds to more than `limit` bytes, or needs a newer Python.
+    """
+    target = workdir / f"unpacked-{path.stem}"
+    written = 0
+    try:
+        with _opened(path, compression) as source, target.open("wb") as sink:
+            while chunk := source.read(_CHUNK):
+                written += len(chunk)
+                if written > limit:
+                    target.unlink()
+                    raise GpudiagError(
+                        f"{path}: unfolds to more than {limit // 1024**3} GiB;"
+                        " decompress it yourself and give the result."
+                    )
+                sink.write(chunk)
+    except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
+        raise GpudiagError(f"{path}: the compressed data is damaged or cut short ({error}); copy it again.") from None
+    except OSError as error:
+        raise GpudiagError(f"{path}: cannot be decompressed ({error.strerror or error}).") from None
+    return target
+
+
+def _opened(path: Path, compression: str) -> IO[bytes]:
+    if compression == "gz":
+        return cast(IO[bytes], gzip.open(path, "rb"))
+    if compression == "xz":
+        return cast(IO[bytes], lzma.open(path, "rb"))
+    try:
+        zstd = importlib.import_module("compression.zstd")  # Python 3.14
+    except ModuleNotFoundError:
+        raise GpudiagError(f"{path}: run `unzstd {path.name}` first; this Python cannot read zstd.") from None
+    return cast(IO[bytes], zstd.open(path, "rb"))

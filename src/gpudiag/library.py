@@ -1,0 +1,340 @@
+"""Find and parse the knowledge: rules, views, remedies, settings and capabilities, packaged and the user's own.
+
+Parsing checks shape and names only; what a query does is checked by `sqlcheck` and, for everything at once, by
+`gpudiag rules check`. Rules and views from a user's folder are marked as such: they only ever run in the sandbox.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from gpudiag import sqlcheck, yamlfile
+from gpudiag.model import Framework, Frozen, GpudiagError, Param, Price, Rule, Text
+
+FRAMEWORK_HEADINGS: dict[str, Framework] = {
+    "PyTorch": "pytorch", "CuPy": "cupy", "Numba": "numba", "JAX": "jax", "CUDA C++": "cuda", "Triton": "triton",
+    "Any framework": "any",
+}  # fmt: skip
+
+_KEYS = sorted({name for model in (Rule, Param, Price) for name in model.model_fields} - {"family"})
+_M = TypeVar("_M", bound=Frozen)
+_NOT_RULES = {"settings.yaml", "capabilities.yaml"}
+
+
+class Capability(Frozen):
+    """One kind of evidence: what it is, how to say that it is missing, and the flag that records it."""
+
+    meaning: Text
+    missing: Text
+    flag: Text
+
+
+@dataclass(frozen=True, slots=True)
+class RemedyText:
+    """A remedy file: one fix, a section for each framework it concerns."""
+
+    id: str
+    title: str
+    intro: str
+    sections: Mapping[Framework, str]
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong in a rule, view or remedy file, for its author."""
+
+    path: Path
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.text}"
+
+
+@dataclass(frozen=True)
+class Library:
+    """Everything the tool knows. Immutable; `with_overrides` gives another one."""
+
+    rules: tuple[Rule, ...] = ()
+    views: tuple[tuple[str, str], ...] = ()
+    user_views: tuple[tuple[str, str], ...] = ()
+    remedies: Mapping[str, RemedyText] = field(default_factory=dict)
+    settings: Mapping[str, Param] = field(default_factory=dict)
+    capabilities: Mapping[str, Capability] = field(default_factory=dict)
+    sources: Mapping[str, yamlfile.YamlFile] = field(default_factory=dict)
+    user_codes: frozenset[str] = frozenset()
+
+    @cached_property
+    def by_code(self) -> dict[str, Rule]:
+        return {rule.code: rule for rule in self.rules}
+
+    @property
+    def packaged_rules(self) -> tuple[Rule, ...]:
+        """Rules that ship with the tool and may run in this process."""
+        return tuple(rule for rule in self.rules if rule.code not in self.user_codes)
+
+    @property
+    def user_rules(self) -> tuple[Rule, ...]:
+        """Rules from the user's folders: these run in the sandbox only."""
+        return tuple(rule for rule in self.rules if rule.code in self.user_codes)
+
+    @cached_property
+    def view_names(self) -> frozenset[str]:
+        """Views and macros that rules may use: all but those whose name begins with an underscore."""
+        names = (match[1].lower() for _, sql in (*self.views, *self.user_views) for match in _CREATES.finditer(sql))
+        return frozenset(name for name in names if not name.startswith("_"))
+
+    @property
+    def setting_values(self) -> dict[str, float]:
+        return {name: param.value for name, param in self.settings.items()}
+
+    def find(self, code_or_id: str) -> Rule:
+        """The rule of that code or id. Raises GpudiagError with the nearest names."""
+        for rule in self.rules:
+            if code_or_id.upper() == rule.code or code_or_id.lower() == rule.id:
+                return rule
+        names = [name for rule in self.rules for name in (rule.code, rule.id)]
+        raise GpudiagError(f"There is no rule {code_or_id!r}{near(code_or_id, names)}; see `gpudiag rules list`.")
+
+    def capability(self, name: str) -> Capability | None:
+        """The capability called `name`; `ncu_*` stands for any section that has no entry of its own."""
+        known = self.capabilities.get(name)
+        return known or (self.capabilities.get("ncu_*") if name.startswith("ncu_") else None)
+
+    def with_overrides(self, values: Mapping[str, float]) -> Library:
+        """The library with other thresholds: `H01.min_idle_share` or `settings.idle_noise_ns` → value."""
+        rules, settings = dict(self.by_code), dict(self.settings)
+        for name, value in values.items():
+            owner, _, param = name.partition(".")
+            if owner == "settings" and param in settings:
+                settings[param] = settings[param].model_copy(update={"value": float(value)})
+            elif owner in rules and param in rules[owner].params:
+                changed = rules[owner].params[param].model_copy(update={"value": float(value)})
+                params = {**rules[owner].params, param: changed}
+                rules[owner] = rules[owner].model_copy(update={"params": params})
+            else:
+                raise GpudiagError(f"There is no threshold {name!r}{near(name, self._threshold_names)}.")
+        return replace(self, rules=tuple(rules[rule.code] for rule in self.rules), settings=settings)
+
+    @property
+    def _threshold_names(self) -> list[str]:
+        own = [f"settings.{name}" for name in self.settings]
+        return own + [f"{rule.code}.{name}" for rule in self.rules for name in rule.params]
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """`; did you mean …?` for a misspelt name, or nothing."""
+    matches = difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
+    return f"; did you mean {' or '.join(matches)}?" if matches else ""
+
+
+def packaged_dir() -> Path:
+    """The folder of the packaged rules: inside the installed package, else the checkout's own.
+
+    An editable install leaves a stale copy elsewhere; only these two places are ever looked at.
+    """
+    inside = Path(str(files("gpudiag"))) / "rules"
+    for folder in (inside, Path(__file__).resolve().parents[2] / "rules"):
+        if folder.is_dir():
+            return folder
+    raise GpudiagError(f"{inside}: the packaged rules are missing; reinstall gpudiag.")
+
+
+def is_packaged(folder: Path) -> bool:
+    """Whether this is the packaged folder itself, as for a contributor who names it: its rules are known already."""
+    return folder.resolve() == packaged_dir().resolve()
+
+
+def load(user_dirs: Iterable[Path] = (), *, packaged: Path | None = None) -> Library:
+    """The packaged library and the user's folders. Raises GpudiagError on the first file that is wrong."""
+    library, problems = scan(user_dirs, packaged=packaged)
+    if problems:
+        more = f" ({len(problems) - 1} more: `gpudiag rules check` lists all)" if len(problems) > 1 else ""
+        raise GpudiagError(f"{problems[0]}{more}")
+    return library
+
+
+def scan(user_dirs: Iterable[Path] = (), *, packaged: Path | None = None) -> tuple[Library, list[Problem]]:
+    """As `load`, but keeps going: what could be read, and every problem found."""
+    scanner = _Scanner()
+    scanner.folder(packaged or packaged_dir(), own=True)
+    for folder in user_dirs:
+        if not Path(folder).is_dir():
+            raise GpudiagError(f"{folder}: is not a folder; --rules wants a folder of rules.")
+        if packaged or not is_packaged(Path(folder)):
+            scanner.folder(Path(folder), own=False)
+    return scanner.library(), scanner.problems
+
+
+class _Scanner:
+    """Collects files of several folders and notices what clashes."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+        self.rules: dict[str, Rule] = {}
+        self.sources: dict[str, yamlfile.YamlFile] = {}
+        self.user_codes: set[str] = set()
+        self.views: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
+        self.view_names: dict[str, str] = {}
+        self.remedies: dict[str, RemedyText] = {}
+        self.settings: dict[str, Param] = {}
+        self.capabilities: dict[str, Capability] = {}
+
+    def library(self) -> Library:
+        return Library(
+            rules=tuple(sorted(self.rules.values(), key=lambda rule: rule.code)),
+            views=tuple(self.views[True]), user_views=tuple(self.views[False]), remedies=self.remedies,
+            settings=self.settings, capabilities=self.capabilities, sources=self.sources,
+            user_codes=frozenset(self.user_codes),
+        )  # fmt: skip
+
+    def folder(self, root: Path, *, own: bool) -> None:
+        if own:
+            self._table(root / "settings.yaml", Param, self.settings)
+            self._table(root / "capabilities.yaml", Capability, self.capabilities)
+        for path in sorted(root.rglob("*")):
+            try:
+                self._file(path, path.relative_to(root), own)
+            except GpudiagError as error:
+                self._problem(path, error)
+
+    def _file(self, path: Path, inside: Path, own: bool) -> None:
+        if any(part.startswith(".") for part in inside.parts) or path.name.endswith(".test.yaml"):
+            return
+        if inside.parts[0] == "views":
+            if path.suffix == ".sql":
+                self._view(path, own)
+        elif inside.parts[0] == "remedies":
+            if path.suffix == ".md" and path.name != "README.md":
+                self._remedy(path)
+        elif path.suffix == ".yaml" and path.name not in _NOT_RULES:
+            self._rule(path, inside.parent.as_posix().strip("."), own)
+        elif path.suffix == ".yml" or (path.name in _NOT_RULES and not own):
+            raise GpudiagError(f"{path}: is not read; rules end in .yaml, and thresholds are set with --set.")
+
+    def _problem(self, path: Path, error: GpudiagError) -> None:
+        for text in str(error).splitlines():
+            match = re.match(rf"{re.escape(str(path))}(?::(\d+))?: ", text)
+            line, text = (int(match[1] or 1), text[match.end() :]) if match else (1, text)
+            self.problems.append(Problem(path, line, text))
+
+    def _rule(self, path: Path, family: str, own: bool) -> None:
+        file = yamlfile.read(path)
+        rule = parse_rule(file, family)
+        for other in self.rules.values():
+            if rule.code == other.code or rule.id == other.id:
+                what = f"code {rule.code}" if rule.code == other.code else f"id {rule.id}"
+                taken = self.sources[other.code].path
+                raise GpudiagError(f"{file.where(('code',))}: {what} is taken by {taken}; choose another.")
+        self.rules[rule.code], self.sources[rule.code] = rule, file
+        if not own:
+            self.user_codes.add(rule.code)
+
+    def _view(self, path: Path, own: bool) -> None:
+        sql = path.read_text(encoding="utf-8")
+        names = [match[1].lower() for match in _CREATES.finditer(sql)]
+        if not names:
+            raise GpudiagError(f"{path}: creates no view or macro; write `create view NAME as select …`.")
+        for name in names:
+            if name in self.view_names:
+                raise GpudiagError(f"{path}: {name} is already created in {self.view_names[name]}; rename it.")
+            self.view_names[name] = str(path)
+        self.views[own].append((path.name if own else str(path), sql))
+
+    def _remedy(self, path: Path) -> None:
+        remedy = parse_remedy(path)
+        if remedy.id in self.remedies:
+            raise GpudiagError(f"{path}: remedy {remedy.id} exists already: {self.remedies[remedy.id].path}.")
+        self.remedies[remedy.id] = remedy
+
+    def _table(self, path: Path, model: type[Frozen], into: dict[str, Any]) -> None:
+        if not path.exists():
+            return
+        try:
+            file = yamlfile.read(path)
+            for name, value in (file.data or {}).items():
+                into[name] = validate(model, value, file, (name,))
+        except GpudiagError as error:
+            self._problem(path, error)
+
+
+_CREATES = re.compile(r"^\s*create\s+(?:or\s+replace\s+)?(?:view|macro)\s+\"?(\w+)", re.I | re.M)
+
+
+def validate(model: type[_M], value: Any, file: yamlfile.YamlFile, at: yamlfile.Loc = ()) -> _M:
+    """`value` as a model. Raises GpudiagError with one `file:line: key: what is wrong` line for each problem."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        lines = []
+        for item in error.errors(include_url=False):
+            loc = (*at, *(part for part in item["loc"] if part != "[key]"))
+            key = ".".join(str(part) for part in loc)
+            text = item["msg"].removeprefix("Value error, ")
+            if item["type"] == "extra_forbidden":
+                guess = near(str(loc[-1]), _KEYS)
+                text = "a text with a comma in it must be quoted" if " " in key else f"is no key here{guess}"
+            lines.append(f"{file.where(loc)}: {key + ': ' if key else ''}{text}")
+        raise GpudiagError("\n".join(lines)) from None
+
+
+def view_docs(library: Library) -> str:
+    """The views and macros as Markdown, from the comments above them."""
+    parts: list[str] = []
+    docs = sqlcheck.view_docs((*library.views, *library.user_views))
+    for doc in sorted(docs, key=lambda doc: (doc.is_macro, doc.name)):
+        parts.append(f"## `{doc.name}`{' (macro)' if doc.is_macro else ''}\n\n{doc.text}\n")
+        if doc.columns:
+            rows = "\n".join(f"| `{name}` | {meaning} |" for name, meaning in doc.columns.items())
+            parts.append(f"| column | meaning |\n|---|---|\n{rows}\n")
+        stored = f" Stored: {doc.materialised}." if doc.materialised else ""
+        parts.append(f"Defined in `{Path(doc.file).name}`.{stored}\n")
+    return "\n".join(parts)
+
+
+def parse_rule(file: yamlfile.YamlFile, family: str = "") -> Rule:
+    """A rule file's content. Raises GpudiagError."""
+    if not isinstance(file.data, dict):
+        raise GpudiagError(f"{file.path}:1: holds no rule; start one with `gpudiag rules new`.")
+    if "family" in file.data:
+        raise GpudiagError(f"{file.where(('family',))}: family: is the folder's name; remove the key.")
+    rule = validate(Rule, {**file.data, "family": family}, file)
+    if rule.id != file.path.stem:
+        raise GpudiagError(f"{file.where(('id',))}: id: {rule.id!r} differs from the file's name {file.path.stem!r}.")
+    return rule
+
+
+def parse_remedy(path: Path) -> RemedyText:
+    """A remedy file: `# Title`, a paragraph, then one `## Framework` section each. Raises GpudiagError."""
+    sections: dict[Framework, str] = {}
+    title, intro = "", ""
+    fence = False
+    parts: list[tuple[int, str, list[str]]] = [(1, "", [])]
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        fence ^= line.lstrip().startswith("```")
+        if not fence and re.match(r"##? \S", line):
+            parts.append((number, line, []))
+        else:
+            parts[-1][2].append(line)
+    for number, heading, body in parts[1:]:
+        text = "\n".join(body).strip()
+        if heading.startswith("# ") and not title:
+            title, intro = heading[2:].strip(), text
+        elif (framework := FRAMEWORK_HEADINGS.get(heading[3:].strip())) and heading.startswith("## ") and text:
+            sections[framework] = text
+        else:
+            wanted = ", ".join(FRAMEWORK_HEADINGS)
+            raise GpudiagError(f"{path}:{number}: {heading!r} is not a filled section of one of: {wanted}.")
+    if not title or not intro or not sections:
+        raise GpudiagError(f"{path}:1: a remedy is `# Title`, one paragraph, and at least one `## Framework` section.")
+    return RemedyText(path.stem, title, intro, sections, path)

@@ -1,0 +1,296 @@
+"""The shared vocabulary: rules, what evaluating them gives, and the report. Frozen; imports nothing of ours."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+
+class GpudiagError(Exception):
+    """Something the user can act on: one sentence that names the file and the next thing to try."""
+
+
+class Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Edit(StrEnum):
+    """What a fix does to the timeline. Rules name edits in `price`; the pricing engine applies them."""
+
+    DROP_SYNC = "drop_sync"
+    DROP_COPY = "drop_copy"
+    DROP_RANGE = "drop_range"
+    DROP_CALL = "drop_call"
+    RUN_ASYNC = "run_async"
+    GRAPH_REGION = "graph_region"
+    FUSE_KERNELS = "fuse_kernels"
+    BATCH_COPIES = "batch_copies"
+    OVERLAP_COPY = "overlap_copy"
+    OVERLAP_COLLECTIVE = "overlap_collective"
+    PIN = "pin"
+    POOL_ALLOCATION = "pool_allocation"
+    TO_WORKERS = "to_workers"
+    SHRINK_KERNEL = "shrink_kernel"
+    LOWER_PRECISION = "lower_precision"
+    BALANCE_RANKS = "balance_ranks"
+
+
+Severity = Literal["info", "low", "medium", "high"]
+Confidence = Literal["low", "medium", "high"]
+Status = Literal["draft", "stable", "deprecated"]
+GainKind = Literal["expected", "upper_bound", "lower_bound", "test_needed"]
+Basis = Literal["run", "loop", "window", "kernel"]
+Ids = Literal["api_calls", "gpu_ops", "ranges", "profiles", "pieces"]
+Framework = Literal["pytorch", "cupy", "numba", "jax", "triton", "cuda", "any"]
+Code = Annotated[str, StringConstraints(pattern=r"^[A-Z]+[0-9]{2,3}$")]
+Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+ParamName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
+
+SEVERITIES: tuple[Severity, ...] = ("info", "low", "medium", "high")
+
+
+class Param(Frozen):
+    """A threshold: its value, unit and reason. Users override the value by `CODE.name=value`."""
+
+    value: float
+    unit: str = Field(description="ns, us, ms, bytes, share (0 to 1), count, percent …")
+    why: Text = Field(description="why this value and not another")
+
+
+class Price(Frozen):
+    """How a finding is priced: the edits to apply to the selected ids, or the experiment that would tell."""
+
+    kind: GainKind = Field(description="what the printed number will be once the timeline can be re-simulated")
+    on: Ids | None = Field(default=None, description="the id-list column of the query that the edits apply to")
+    low: tuple[Edit, ...] = Field(default=(), description="the cautious fix")
+    expected: tuple[Edit, ...] = Field(default=(), description="the usual fix")
+    high: tuple[Edit, ...] = Field(default=(), description="the best fix; what an upper bound assumes")
+    test: str | None = Field(default=None, description="the experiment that would tell, when kind is test_needed")
+
+    @model_validator(mode="after")
+    def _complete(self) -> Price:
+        if self.kind == "test_needed":
+            if not self.test:
+                raise ValueError("price.kind test_needed wants `test`, the experiment that would tell")
+        elif not (self.expected or self.high or self.low) or self.on is None:
+            raise ValueError("price wants `on` and at least one of low, expected, high")
+        return self
+
+    @property
+    def best(self) -> tuple[Edit, ...]:
+        """The edits of the most optimistic fix named."""
+        return self.high or self.expected or self.low
+
+
+class Rule(Frozen):
+    """One smell (finding), one doubt about the measurement (hygiene), or one reason to stay quiet (suppressor)."""
+
+    code: Code = Field(description="stable; users suppress and override by it")
+    kind: Literal["finding", "hygiene", "suppressor"]
+    id: Slug = Field(description="names the smell, not the cure; equals the file's stem")
+    title: Text
+    status: Status = "draft"
+    severity: Severity = Field(default="info", description="how wrong it is, whatever it costs here")
+    requires: tuple[str, ...] = Field(default=(), description="capabilities; else not evaluated")
+    suppressed_by: tuple[Code, ...] = Field(default=(), description="suppressors that can veto its rows")
+    weakens: tuple[Code, ...] = Field(default=(), description="hygiene only: findings whose confidence it lowers")
+    family: str = Field(default="", description="filled from the folder, not written in the file", exclude=True)
+    params: dict[ParamName, Param] = Field(default_factory=dict)
+    query: Text = Field(description="one SELECT of at most 25 lines over the views; $name is a parameter")
+    price: Price | None = None
+    confidence: Confidence = "high"
+    confidence_reason: str | None = Field(default=None, description="said in the report when confidence is not high")
+    locate: tuple[Literal["python", "nvtx", "op", "kernel"], ...] = ()
+    message: Text = Field(description="Jinja; sees places (rows), total (sums), params, loop")
+    why: Text
+    not_a_problem_when: Text
+    remedies: tuple[Slug, ...] = ()
+    check: str | None = Field(default=None, description="how the reader can verify the fix")
+    references: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _kind_fits(self) -> Rule:
+        if self.kind == "finding" and self.price is None:
+            raise ValueError("a finding wants `price`")
+        if self.kind != "finding" and self.price is not None:
+            raise ValueError(f"a {self.kind} has no price")
+        if self.confidence != "high" and not self.confidence_reason:
+            raise ValueError("confidence below high wants `confidence_reason`")
+        return self
+
+
+Row = dict[str, Any]
+
+
+class Fired(Frozen):
+    """The rule's query gave rows: one a place, worst first."""
+
+    rule: Rule
+    rows: tuple[Row, ...]
+
+
+class Clear(Frozen):
+    """The evidence was recorded and shows nothing."""
+
+    rule: Rule
+
+
+class NotEvaluated(Frozen):
+    """The evidence was not recorded, or the rule could not run."""
+
+    rule: Rule
+    reason: str
+    hint: str = ""
+
+
+Outcome = Fired | Clear | NotEvaluated
+
+
+class Gain(Frozen):
+    """What a fix is worth. Times are one iteration (basis loop), the run, or one launch (basis kernel), in ms.
+
+    `share` is the part of the basis that the fix removes; `low_ms` to `high_ms` is the new time's interval.
+    Before and after are null when only an experiment can tell.
+    """
+
+    kind: GainKind
+    basis: Basis
+    loop: int | None = None
+    before_ms: float | None = None
+    after_ms: float | None = None
+    low_ms: float | None = None
+    high_ms: float | None = None
+    speedup: float | None = None
+    share: float = 0.0
+    cumulative_after_ms: float | None = None
+    test: str | None = None
+
+
+class Place(Frozen):
+    """Where in the user's program; any part may be unknown."""
+
+    file: str | None = None
+    line: int | None = None
+    function: str | None = None
+    nvtx: str | None = None
+    kernel: str | None = None
+    share: float | None = Field(default=None, description="its part of the finding's cost, 0 to 1")
+
+
+class Remedy(Frozen):
+    """One fix, in the reader's framework; Markdown."""
+
+    id: str
+    title: str
+    framework: Framework
+    text: str
+
+
+class Finding(Frozen):
+    rank: int
+    code: str
+    id: str
+    kind: Literal["finding"] = "finding"
+    status: Status
+    title: str
+    severity: Severity
+    confidence: Confidence
+    confidence_reason: str | None = None
+    fingerprint: str = Field(description="stable over runs: code, loop and places, never times")
+    gain: Gain
+    where: tuple[Place, ...] = ()
+    evidence: dict[str, Any] = Field(default_factory=dict)
+    message: str
+    why: str
+    not_a_problem_when: str
+    check: str | None = None
+    remedies: tuple[Remedy, ...] = ()
+    references: tuple[str, ...] = ()
+
+
+class Loop(Frozen):
+    """A repeated piece of work and where its time goes; `budget` is disjoint and sums to 1."""
+
+    id: int
+    name: str
+    nvtx_path: str | None = None
+    source: Literal["nvtx", "period", "unknown"]
+    iterations: int
+    processes: int = 1
+    iteration_ms: float
+    iteration_ms_unprofiled: float | None = None
+    share_of_span: float
+    budget: dict[str, float] = Field(default_factory=dict)
+
+
+class Input(Frozen):
+    kind: str
+    file: str
+    producer: str | None = None
+    producer_version: str | None = None
+
+
+class Kernel(Frozen):
+    """A profiled kernel of an Nsight Compute input."""
+
+    name: str
+    launches: int
+    duration_ms: float = Field(description="median launch")
+    facts: dict[str, Any] = Field(default_factory=dict)
+
+
+class Run(Frozen):
+    devices: tuple[str, ...] = ()
+    span_ms: float = 0.0
+    cold_start_ms: float = 0.0
+    loops: tuple[Loop, ...] = ()
+    kernels: tuple[Kernel, ...] = ()
+    frameworks: tuple[Framework, ...] = ()
+
+
+class Verdict(Frozen):
+    state: Literal["problems", "healthy", "cannot_tell"]
+    text: str
+
+
+class Note(Frozen):
+    code: str
+    title: str = ""
+    text: str
+
+
+class Unevaluated(Frozen):
+    code: str
+    title: str = ""
+    reason: str
+    hint: str = ""
+
+
+class Suppressed(Frozen):
+    code: str
+    by: str
+    reason: str
+
+
+class Tool(Frozen):
+    name: str = "gpudiag"
+    version: str
+
+
+class Report(Frozen):
+    """The JSON contract, version 1: keys are added, never changed."""
+
+    schema_version: Literal[1] = 1
+    tool: Tool
+    inputs: tuple[Input, ...]
+    verdict: Verdict
+    run: Run
+    findings: tuple[Finding, ...] = ()
+    minor: tuple[Finding, ...] = Field(default=(), description="fired, but worth less than the reporting gate")
+    clear: tuple[str, ...] = ()
+    not_evaluated: tuple[Unevaluated, ...] = ()
+    suppressed: tuple[Suppressed, ...] = ()
+    notes: tuple[Note, ...] = ()

@@ -1,0 +1,242 @@
+"""The Markdown report, the main product: sections in reading order, each a template, empty ones left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import PurePath, PurePosixPath
+from posixpath import commonpath
+from typing import Any, TypeVar
+
+from jinja2 import PackageLoader, StrictUndefined
+from jinja2.sandbox import SandboxedEnvironment
+
+from gpudiag.model import Finding, Loop, Note, Place, Remedy, Report, Unevaluated
+from gpudiag.report import escape, words
+from gpudiag.templating import pct
+
+PLACES = 5
+LOOPS = 3
+KERNELS = 10
+FIXES = 2
+NOTES = 2
+NOTHING = 0.0005  # of a loop: would be printed as 0 %
+INPUTS = 4
+_COMMAND = re.compile(r"(nsys|ncu|gpudiag|python) (-|profile|export|rules|stats)")
+SECTIONS = ("head", "loops", "kernels", "notes", "findings", "minor", "clear", "not_evaluated", "suppressed")
+
+
+_Coded = TypeVar("_Coded", Finding, Note)
+
+
+class Safe(str):
+    """Markdown already escaped; any other string that a template prints goes through `escape.plain`."""
+
+
+def render(report: Report, limit: int | None = None, titles: Mapping[str, str] | None = None) -> str:
+    """The whole report, ending in a newline. `limit`: findings told in full, the others get a line each.
+
+    `titles` maps rule codes to titles, for the sections that the report knows by code alone.
+    """
+    view = {**_view(report, limit), "titles": titles or {}}
+    parts = (_environment().get_template(f"{name}.md.j2").render(view).strip() for name in SECTIONS)
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _view(report: Report, limit: int | None) -> dict[str, Any]:
+    loops = {loop.id: loop for loop in report.run.loops}
+    ordered = sorted(report.run.loops, key=lambda loop: -loop.share_of_span)
+    named = {f.gain.loop for f in report.findings}
+    shown = [loop for i, loop in enumerate(ordered) if i < LOOPS or loop.id in named][: 2 * LOOPS]
+    kernels = sorted(report.run.kernels, key=lambda kernel: -kernel.duration_ms * kernel.launches)
+    full = report.findings if limit is None else report.findings[:limit]
+    folder = _common_folder(place for f in (*report.findings, *report.minor) for place in f.where)
+    return {
+        "report": report,
+        "subject": _file_name(report.inputs[0].file) if report.inputs else "nothing",
+        "facts": _facts(report),
+        "folder": folder,
+        "loops": shown,
+        "other_loops": [loop for loop in ordered if loop not in shown],
+        "kernels": kernels[:KERNELS],
+        "other_kernels": kernels[KERNELS:],
+        "findings": _told(full, loops, report.run.frameworks, folder),
+        "brief": [_brief(f, loops, folder) for f in report.findings[len(full) :]],
+        "minor": [
+            {**_brief(fs[0], loops, folder), "more": len(fs[1:])}
+            for fs in _by_code(f for f in report.minor if f.gain.kind == "test_needed" or f.gain.share >= NOTHING)
+        ],
+        "notes": [{"notes": notes[:NOTES], "more": len(notes[NOTES:])} for notes in _by_code(report.notes)],
+        "draft": any(f.status == "draft" for f in full),
+        "not_evaluated": _grouped(report.not_evaluated),
+    }
+
+
+@cache
+def _environment() -> SandboxedEnvironment:
+    env = SandboxedEnvironment(
+        loader=PackageLoader("gpudiag.report"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,
+        finalize=_finalize,
+    )
+    env.filters |= {
+        "code": lambda text: Safe(escape.code(text)),
+        "cell": lambda text: Safe(escape.cell(text if isinstance(text, Safe) else escape.plain(text))),
+        "prose": lambda text: Safe(escape.prose(text)),
+        "authored": lambda text: Safe(escape.authored(text)),
+        "file": _file_name,
+        "percent": pct,
+        "ms": words.duration,
+        "plural": words.plural,
+        "listed": _listed,
+        "budget": lambda loop: [row._replace(words=Safe(row.words)) for row in words.budget_rows(loop)],
+        "facts": lambda facts: Safe(", ".join(words.evidence(facts))),
+        "link": _link,
+    }
+    return env
+
+
+def _finalize(value: Any) -> Any:
+    return escape.plain(value) if isinstance(value, str) and not isinstance(value, Safe) else value
+
+
+def _listed(items: Iterable[str], limit: int = 1000, joint: str = ", ") -> Safe:
+    """Items joined; those over the limit counted."""
+    texts = [item if isinstance(item, Safe) else escape.plain(item) for item in items]
+    more = f"{joint}and {len(texts) - limit} more" if len(texts) > limit else ""
+    return Safe(joint.join(texts[:limit]) + more)
+
+
+def _link(url: str) -> Safe:
+    plain = url.startswith(("https://", "http://")) and url.isascii() and url.isprintable()
+    return Safe(f"<{url}>" if plain and not set(url) & set(" <>`") else escape.code(url))
+
+
+def _file_name(path: str) -> str:
+    return PurePath(path).name or path
+
+
+def _facts(report: Report) -> list[Safe]:
+    """What was read, on what it ran, how much of it counts."""
+    run = report.run
+    facts = []
+    for item in report.inputs[:INPUTS]:
+        made = escape.plain(" ".join(filter(None, (item.producer, item.producer_version))))
+        name = escape.code(_file_name(item.file)) if len(report.inputs) > 1 else ""
+        facts.append(f"{name} ({made})" if name and made else name or made)
+    if len(report.inputs) > INPUTS:
+        facts.append(words.plural(len(report.inputs) - INPUTS, "more file"))
+    for device in dict.fromkeys(run.devices):
+        count = run.devices.count(device)
+        facts.append(f"{count} × {escape.plain(device)}" if count > 1 else escape.plain(device))
+    if run.span_ms:
+        aside = f", {words.duration(run.cold_start_ms)} of it cold start, set aside" if run.cold_start_ms else ""
+        facts.append(f"{words.duration(run.span_ms)} recorded{aside}")
+    if len(run.loops) > 1:
+        facts.append(words.plural(len(run.loops), "loop"))
+    return [Safe(fact) for fact in (*facts, f"gpudiag {escape.plain(report.tool.version)}") if fact]
+
+
+def _told(
+    findings: Sequence[Finding], loops: Mapping[int, Loop], frameworks: Sequence[str], folder: str
+) -> list[dict[str, Any]]:
+    """Findings with what their template needs; a rule's or remedy's text is printed once, then referred to."""
+    explained: dict[str, int] = {}
+    fixed: dict[tuple[str, str], int] = {}
+    told = []
+    for finding in findings:
+        remedies = _for_frameworks(finding.remedies, frameworks)
+        told.append(
+            {
+                "finding": finding,
+                "headline": Safe(words.headline(finding, loops)),
+                "gain": Safe(words.gain(finding, loops)),
+                "places": [_place(p, folder, words.loop_of(finding, loops)) for p in finding.where[:PLACES]],
+                "more_places": len(finding.where[PLACES:]),
+                "evidence": _news(finding),
+                "remedies": [
+                    {"remedy": r, "framework": words.FRAMEWORKS[r.framework], "seen": fixed.get((r.id, r.framework))}
+                    for r in remedies[:FIXES]
+                ],
+                "other_remedies": [r.title for r in remedies[FIXES:]],
+                "explained": explained.get(finding.code),
+            }
+        )
+        explained.setdefault(finding.code, finding.rank)
+        for r in remedies[:FIXES]:
+            fixed.setdefault((r.id, r.framework), finding.rank)
+    return told
+
+
+def _news(finding: Finding) -> list[Safe]:
+    """The evidence that neither the message nor the list of places has told."""
+    facts = {
+        key: value
+        for key, value in finding.evidence.items()
+        if not (key == "places" and isinstance(value, int) and value <= len(finding.where))
+    }
+    return [
+        Safe(fact)
+        for fact in words.evidence(facts)
+        if not re.search(rf"(?<![\w.,]){re.escape(fact.rpartition(' = ')[2])}(?![\w.,]*\d)", finding.message)
+    ]
+
+
+def _by_code(items: Iterable[_Coded]) -> list[list[_Coded]]:
+    """Same cause, one entry: a rule that speaks of forty loops must not fill forty lines."""
+    groups: dict[str, list[_Coded]] = {}
+    for item in items:
+        groups.setdefault(item.code, []).append(item)
+    return list(groups.values())
+
+
+def _common_folder(places: Iterable[Place]) -> str:
+    """The folder that all named files lie in, with its last slash; empty if that is none or the root."""
+    files = {place.file for place in places if place.file}
+    if not files or not all(file.startswith("/") for file in files):
+        return ""
+    folder = commonpath([str(PurePosixPath(file).parent) for file in files])
+    return f"{folder}/" if folder != "/" else ""
+
+
+def _for_frameworks(remedies: Sequence[Remedy], frameworks: Sequence[str]) -> Sequence[Remedy]:
+    fitting = [r for r in remedies if r.framework == "any" or r.framework in frameworks]
+    return fitting if any(r.framework != "any" for r in fitting) or not remedies else fitting or remedies
+
+
+def _place(place: Place, folder: str, loop: Loop | None) -> Safe:
+    """`decode.py:31` in `step`, range `decode_token`, kernel `gemm`: 98 % of this cost."""
+    parts = []
+    if place.file:
+        spot = place.file.removeprefix(folder) + (f":{place.line}" if place.line else "")
+        parts.append(escape.code(escape.middle(spot, escape.NAME_LIMIT)))
+    if place.function:
+        parts.append(f"{'in ' if place.file else ''}{escape.code(place.function)}")
+    head = [" ".join(parts)] if parts else []
+    told = (loop.name, loop.nvtx_path) if loop and (head or place.kernel) else ()
+    if place.nvtx and place.nvtx not in told:
+        head.append(f"range {escape.code(place.nvtx)}")
+    if place.kernel:
+        head.append(f"kernel {escape.code(place.kernel)}")
+    text = ", ".join(head) or "not recorded"
+    return Safe(text if place.share is None or place.share > 0.995 else f"{text}: {pct(place.share)} of this cost")
+
+
+def _brief(finding: Finding, loops: Mapping[int, Loop], folder: str) -> dict[str, Any]:
+    return {
+        "finding": finding,
+        "headline": Safe(words.headline(finding, loops)),
+        "place": _place(finding.where[0], folder, words.loop_of(finding, loops)) if finding.where else None,
+    }
+
+
+def _grouped(items: Iterable[Unevaluated]) -> list[dict[str, Any]]:
+    groups: dict[tuple[str, str], list[Unevaluated]] = {}
+    for item in items:
+        hint = f"`{item.hint}`" if _COMMAND.match(item.hint) and "`" not in item.hint else item.hint
+        groups.setdefault((item.reason, hint), []).append(item)
+    return [{"reason": reason, "hint": hint, "rules": rules} for (reason, hint), rules in groups.items()]

@@ -1,0 +1,84 @@
+"""What a person at a terminal sees: the Markdown report in colour, and progress while they wait."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import ClassVar, TextIO
+
+from gpudiag.report.escape import middle, one_line, terminal
+
+WIDTH_LIMIT = 120
+PATIENCE_S = 1.0
+STYLES = {
+    "markdown.code": "cyan",
+    "markdown.h1": "bold",
+    "markdown.h2": "bold underline",
+    "markdown.h3": "bold yellow",
+}
+CLEAR_LINE = "\r\x1b[K"
+
+
+def show(markdown: str, stream: TextIO | None = None, width: int | None = None) -> None:
+    """Prints the report: in colour on a terminal (NO_COLOR is honoured), as plain Markdown anywhere else."""
+    stream = stream or sys.stdout
+    if not stream.isatty():
+        stream.write(markdown)
+        return
+    from rich.console import Console
+    from rich.markdown import Heading, Markdown
+    from rich.theme import Theme
+
+    class LeftHeading(Heading):
+        def __rich_console__(self, console, options):  # type: ignore[no-untyped-def]
+            self.text.justify = "left"
+            yield self.text
+
+    class Page(Markdown):
+        elements: ClassVar = {**Markdown.elements, "heading_open": LeftHeading}
+
+    console = Console(file=stream, width=width, theme=Theme(STYLES), highlight=False)
+    console.width = min(console.width, WIDTH_LIMIT)
+    console.print(Page(terminal(markdown), code_theme="ansi_dark"))
+
+
+@contextmanager
+def progress(stream: TextIO | None = None) -> Iterator[Callable[[str], None]]:
+    """Gives a function that shows the stage at work, once that has taken a second, and only on a terminal."""
+    stream = stream or sys.stderr
+    if not stream.isatty():
+        yield lambda _: None
+        return
+    latest = ""
+    started = time.monotonic()
+    lock = threading.Lock()
+
+    def draw() -> None:
+        stream.write(f"{CLEAR_LINE}{middle(one_line(latest), 79)}")
+        stream.flush()
+
+    def late() -> None:
+        with lock:
+            draw()
+
+    def update(stage: str) -> None:
+        nonlocal latest
+        with lock:
+            latest = stage
+            if time.monotonic() - started > PATIENCE_S:
+                draw()
+
+    timer = threading.Timer(PATIENCE_S, late)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield update
+    finally:
+        timer.cancel()
+        timer.join()
+        if time.monotonic() - started > PATIENCE_S:
+            stream.write(CLEAR_LINE)
+            stream.flush()

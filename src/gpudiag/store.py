@@ -1,0 +1,106 @@
+"""The DuckDB store: canonical tables, settings and views of one analysis, then locked.
+
+The order matters for safety: readers fill the tables, views are created, and `lock` takes away every way out of the
+database before anything that a stranger wrote (a rule, a view) is run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+import duckdb
+
+from gpudiag.model import GpudiagError
+from gpudiag.tables import TABLES
+
+Connection = duckdb.DuckDBPyConnection
+
+_VIEW = re.compile(r"((?:^[ \t]*--[^\n]*\n)*)^create\s+(?:or\s+replace\s+)?(view|macro)\s+(\w+)", re.I | re.M)
+_MATERIALISED = re.compile(r"^[ \t]*--[ \t]*materialised:", re.M)
+
+
+def create(path: str = ":memory:", *, memory_limit: str | None = None, threads: int | None = None) -> Connection:
+    """A new store with all canonical tables, empty. `path` is a file that does not exist yet, or `:memory:`."""
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "preserve_insertion_order": "false",
+        "enable_progress_bar": "false",
+    }
+    if memory_limit:
+        config["memory_limit"] = memory_limit
+    if threads:
+        config["threads"] = str(threads)
+    con = duckdb.connect(path, config=config)
+    con.execute(";".join(table.ddl for table in TABLES))
+    return con
+
+
+def load_settings(con: Connection, settings: Mapping[str, float]) -> None:
+    """Fill the `setting` table; views read it through the `setting(name)` macro below."""
+    con.execute("delete from setting")
+    if settings:
+        con.executemany("insert into setting values (?, ?)", [(name, value) for name, value in settings.items()])
+    # A view that names a setting nobody defined must fail to run, not compare with NULL and stay silent.
+    con.execute(
+        "create or replace macro setting(wanted) as coalesce((select any_value(value) from setting where name = wanted),"
+        " error('no such setting: ' || wanted))"
+    )
+
+
+def load_views(con: Connection, views: Iterable[tuple[str, str]]) -> None:
+    """Create views and macros from (file name, SQL) pairs, in the order their references need.
+
+    A view whose comment block says `-- materialised: why` becomes a table: several rules read it and it is not cheap.
+    """
+    pending = [(file, statement) for file, sql in views for statement in split_views(sql)]
+    while pending:
+        postponed: list[tuple[str, str]] = []
+        problem: duckdb.Error | None = None
+        for file, statement in pending:
+            try:
+                con.execute(as_stored(statement))
+            except (duckdb.CatalogException, duckdb.BinderException) as error:
+                problem = problem or error
+                postponed.append((file, statement))
+        if len(postponed) == len(pending):
+            file = postponed[0][0]
+            raise GpudiagError(f"{file}: this view cannot be created: {problem}")
+        pending = postponed
+
+
+def load_macros(con: Connection, views: Iterable[tuple[str, str]]) -> None:
+    """Create only the macros: finding loops needs them before there is anything for views to show."""
+    for _, sql in views:
+        for statement in split_views(sql):
+            match = _VIEW.search(statement)
+            if match and match.group(2).lower() == "macro":
+                con.execute(as_stored(statement))
+
+
+def split_views(sql: str) -> list[str]:
+    """The statements of a view file, each with the comment block above it."""
+    starts = [match.start() for match in _VIEW.finditer(sql)]
+    return [sql[a:b].strip() for a, b in zip(starts, [*starts[1:], len(sql)], strict=True)]
+
+
+def as_stored(statement: str) -> str:
+    """A materialised view's statement as the `create table` that stores its result; a macro may be created again."""
+    match = _VIEW.search(statement)
+    if match and match.group(2).lower() == "macro":
+        return f"create or replace macro {match.group(3)}{statement[match.end() :]}"
+    if match and _MATERIALISED.search(match.group(1)):
+        return f"create table {match.group(3)}{statement[match.end() :]}"
+    return statement
+
+
+def lock(con: Connection) -> None:
+    """Take away file, network, extension and configuration access for good."""
+    con.execute("set enable_external_access = false")
+    con.execute("set lock_configuration = true")
+
+
+def reopen(path: str) -> Connection:
+    """The store again, read-only, so that a sandbox may open it beside us."""
+    return duckdb.connect(path, read_only=True)

@@ -1,0 +1,135 @@
+"""The head of the report: inputs, run, loops with their budgets, profiled kernels, and the verdict."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import duckdb
+
+from gpudiag.library import near
+from gpudiag.model import Finding, GpudiagError, Input, Kernel, Loop, Run, Verdict
+from gpudiag.templating import clean, code, pct
+
+Connection = duckdb.DuckDBPyConnection
+
+CATEGORIES = (
+    "compute", "exposed_communication", "exposed_copy", "idle_launch", "idle_sync", "idle_input", "idle_allocation",
+    "idle_other",
+)  # fmt: skip
+
+
+def inputs(con: Connection) -> tuple[Input, ...]:
+    rows = con.execute("select kind, file, producer, producer_version from input order by id").fetchall()
+    return tuple(Input(kind=k, file=clean(f), producer=p, producer_version=v) for k, f, p, v in rows)
+
+
+def run(con: Connection, settings: Mapping[str, float], iteration_times: Mapping[str, float]) -> Run:
+    devices = con.execute("select name from device where name is not null order by id").fetchall()
+    spans = dict(con.execute('select kind, sum("end" - start) / 1e6 from "window" group by kind').fetchall())
+    frameworks = [framework for (framework,) in con.execute("select framework from framework_seen order by 1").fetchall()]
+    order = ("pytorch", "cupy", "jax", "numba", "triton", "cuda")
+    return Run(
+        devices=tuple(clean(name) for (name,) in devices),
+        span_ms=float(sum(spans.values())),
+        cold_start_ms=float(spans.get("cold_start", 0.0)),
+        loops=_loops(con, settings, iteration_times),
+        kernels=_kernels(con),
+        frameworks=tuple(sorted(frameworks, key=order.index)),
+    )
+
+
+def _loops(con: Connection, settings: Mapping[str, float], iteration_times: Mapping[str, float]) -> tuple[Loop, ...]:
+    """Loops that matter, longest first. Raises GpudiagError when an iteration time names no loop."""
+    budgets: dict[int, dict[str, float]] = defaultdict(lambda: dict.fromkeys(CATEGORIES, 0.0))
+    for loop, category, share in con.execute("select loop, category, share from loop_budget").fetchall():
+        budgets[loop][category] = float(share)
+    rows = con.execute(
+        """
+        select id, name, nvtx_path, period_source, steady_iterations, processes, iteration_ns, share_of_span
+        from loop where share_of_span >= ? and id in (select loop from loop_facts) order by share_of_span desc, id
+        """,
+        [settings["min_loop_share"]],
+    ).fetchall()
+    names = [clean(row[1]) for row in rows]
+    unknown = [name for name in iteration_times if name and name not in names]
+    if unknown:
+        raise GpudiagError(f"--iteration-time names {unknown[0]!r}, but no loop is called so{near(unknown[0], names)}.")
+    result = []
+    for index, (number, _, path, source, turns, processes, length, share) in enumerate(rows):
+        given = iteration_times.get(names[index], iteration_times.get("") if index == 0 else None)
+        result.append(
+            Loop(
+                id=number, name=names[index], nvtx_path=clean(path) if path else None, source=source, iterations=turns,
+                processes=processes, iteration_ms=length / 1e6, iteration_ms_unprofiled=given / 1e6 if given else None,
+                share_of_span=share, budget=budgets[number],
+            )
+        )  # fmt: skip
+    return tuple(result)
+
+
+def _kernels(con: Connection) -> tuple[Kernel, ...]:
+    rows = con.execute(
+        """
+        select short, count(*) as launches, median(duration_ns) / 1e6 as ms, median(dram_pct), median(sm_pct),
+               median(theoretical_occupancy_pct), median(achieved_occupancy_pct), median(registers)
+        from kernel_facts group by name, short order by sum(duration_ns) desc
+        """
+    ).fetchall()
+    labels = ("dram_pct", "sm_pct", "theoretical_occupancy_pct", "achieved_occupancy_pct", "registers")
+    return tuple(
+        Kernel(
+            name=clean(row[0]), launches=row[1], duration_ms=row[2],
+            facts={label: value for label, value in zip(labels, row[3:], strict=True) if value is not None},
+        )
+        for row in rows
+    )  # fmt: skip
+
+
+def verdict(con: Connection, run: Run, findings: Sequence[Finding]) -> Verdict:
+    """One sentence that a reader can act on."""
+    nothing = _nothing_recorded(con)
+    if nothing:
+        return Verdict(state="cannot_tell", text=nothing)
+    if findings:
+        return Verdict(state="problems", text=_top(run, findings[0]))
+    if run.kernels and not run.loops:
+        slowest = run.kernels[0]
+        text = f"Nothing to fix was found in {len(run.kernels)} profiled kernel{'s' if len(run.kernels) > 1 else ''}"
+        return Verdict(state="healthy", text=f"{text}; the longest, {code(slowest.name)}, shows no known fault.")
+    if not run.loops:
+        return Verdict(state="cannot_tell", text="No steady work was found in this capture: it may be too short to judge.")
+    main = run.loops[0]
+    return Verdict(
+        state="healthy",
+        text=f"Healthy: the GPU works {pct(busy(main))} of {code(main.name)}, and no known fault is worth fixing.",
+    )
+
+
+def busy(loop: Loop) -> float:
+    return sum(share for category, share in loop.budget.items() if not category.startswith("idle"))
+
+
+def _top(run: Run, first: Finding) -> str:
+    gain = first.gain
+    if gain.kind == "test_needed":
+        return f"{first.title}; only an experiment can tell what it costs."
+    loop = next((loop for loop in run.loops if loop.id == gain.loop), None)
+    of = f"an iteration of {code(loop.name)}" if loop else "the kernel's time"
+    if loop and loop.source == "unknown":
+        of = "the recorded work"
+    return f"{first.title}. Fixing it would save at most {pct(gain.share)} of {of}."
+
+
+def _nothing_recorded(con: Connection) -> str | None:
+    """Why nothing can be said, when neither GPU work nor kernel profiles nor a CPU-only loop were recorded."""
+    row = con.execute("select (select count(*) from gpu_op), (select count(*) from kernel_profile)").fetchone()
+    assert row is not None
+    if row[0] or row[1]:
+        return None
+    known = con.execute("select how from capability where name = 'gpu_ops' and how is not null").fetchall()
+    warned = con.execute(
+        "select text from diagnostic where severity in ('warning', 'error') and regexp_matches(text, 'CUDA|GPU') limit 1"
+    ).fetchall()
+    because = warned[0][0] if warned else known[0][0] if known else "the capture holds none"
+    return f"No GPU activity was recorded, because {clean(because).rstrip('.')}; nothing can be said about the GPU."

@@ -1,0 +1,200 @@
+"""Sentences of rules: a small, sandboxed part of Jinja, and how numbers and traced names are written.
+
+A template sees `places` (rows, worst first), `total` (sums of their numbers), `params` and `loop`. It can neither call
+nor compute anything of unbounded size, so a stranger's rule may be rendered in this process.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from jinja2 import StrictUndefined, Template, TemplateError, meta, nodes
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from gpudiag.model import Row, Rule
+
+NAMES = frozenset({"places", "total", "params", "loop"})
+MAX_NAME = 200  # characters: demangled template instances run to kilobytes, and nobody reads them
+
+# Control characters could drive a terminal, bidirectional and invisible ones could disguise a name.
+_UNSAFE = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]+"
+)
+
+
+class TemplateProblem(Exception):
+    """A template that cannot be used, in words for its author."""
+
+
+class Traced(str):
+    """A text that came from the traced program; printed as a code span unless a filter wrote it otherwise."""
+
+    __slots__ = ()
+
+
+def clean(text: str) -> str:
+    """`text` on one line, without control, bidirectional or invisible characters, shortened in its middle."""
+    text = _UNSAFE.sub(" ", text).strip()
+    if len(text) > MAX_NAME:
+        text = f"{text[: MAX_NAME * 3 // 4]}…{text[-MAX_NAME // 4 :]}"
+    return text
+
+
+def code(value: object) -> str:
+    """A Markdown code span that holds in tables too: a backtick or a pipe would end it, so both are replaced."""
+    if value is None:
+        return "unknown"
+    text = clean(str(value)).replace("`", "'").replace("|", "¦")
+    return f"`{text}`" if text else "(unnamed)"
+
+
+def dur(ns: float | None) -> str:
+    """Nanoseconds in the fitting unit, three significant digits: `1.07 ms`."""
+    if ns is None:
+        return "unknown"
+    for unit, size in (("ns", 1.0), ("µs", 1e3), ("ms", 1e6)):
+        if abs(ns) < 999.5 * size:
+            return f"{ns:.0f} ns" if unit == "ns" else f"{_three(ns / size)} {unit}"
+    return f"{_three(ns / 1e9)} s"
+
+
+def byte_size(count: float | None) -> str:
+    """Bytes in binary units: `512 B`, `4.0 KiB`, `128 MiB`."""
+    if count is None:
+        return "unknown"
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(value) < 1023.5:
+            return f"{value:.0f} {unit}" if unit == "B" or abs(value) >= 99.95 else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"
+
+
+def pct(share: float | None) -> str:
+    """A share of 1 in percent: `72 %`, `3.4 %`, `< 0.1 %`."""
+    if share is None:
+        return "unknown"
+    value = share * 100
+    if 0 < value < 0.1:
+        return "< 0.1 %"
+    return f"{value:.1f} %" if 0 < abs(value) < 9.95 else f"{value:.0f} %"
+
+
+def num(value: float | None) -> str:
+    """A count or a figure: `12,345`, `3.14`."""
+    if value is None:
+        return "unknown"
+    return f"{value:,.0f}" if float(value).is_integer() else _three(value)
+
+
+def plural(count: float | Sequence[object] | None, one: str, many: str | None = None) -> str:
+    """A count with its noun: `{{ places|length|plural("place") }}` → `3 places`."""
+    amount = len(count) if isinstance(count, Sequence) else count
+    return f"{num(amount)} {one if amount == 1 else many or one + 's'}"
+
+
+def _three(value: float) -> str:
+    if abs(value) >= 999.5:
+        return f"{value:,.0f}"
+    digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
+    return f"{value:.{digits}f}"
+
+
+def _join(values: Sequence[Any], separator: str = "") -> str:
+    return separator.join(str(_finalize(value)) for value in values)
+
+
+_FILTERS: dict[str, Any] = {
+    "dur": dur, "bytes": byte_size, "pct": pct, "num": num, "plural": plural, "code": code, "join": _join,
+}  # fmt: skip
+# Jinja's own that cannot be made to allocate or loop without bound.
+_BUILT_IN = frozenset(
+    {"abs", "default", "first", "int", "last", "length", "list", "map", "max", "min", "reject", "rejectattr",
+     "round", "select", "selectattr", "sort", "sum", "unique"}
+)  # fmt: skip
+_ALLOWED = (
+    nodes.Template, nodes.Output, nodes.TemplateData, nodes.Name, nodes.Const, nodes.Getattr, nodes.Getitem,
+    nodes.Filter, nodes.Test, nodes.Compare, nodes.Operand, nodes.And, nodes.Or, nodes.Not, nodes.CondExpr, nodes.If,
+    nodes.For, nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.Neg, nodes.Slice, nodes.Keyword,
+)  # fmt: skip
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    """`'x' * 10**9` and `'%999999999d' % 1` are what arithmetic on texts is good for; numbers only."""
+
+    intercepted_binops = frozenset({"+", "-", "*", "/"})
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        if not (isinstance(left, int | float) and isinstance(right, int | float)):
+            raise TemplateError(f"`{operator}` works on numbers only")
+        return super().call_binop(context, operator, left, right)
+
+
+def _finalize(value: Any) -> Any:
+    if value is None:
+        return "unknown"
+    if isinstance(value, list | tuple):
+        return _join(value, ", ")
+    return code(value) if isinstance(value, Traced) else value
+
+
+def _environment() -> _Environment:
+    env = _Environment(undefined=StrictUndefined, autoescape=False, finalize=_finalize)
+    builtin = {name: env.filters[name] for name in _BUILT_IN}
+    env.filters = {**builtin, **_FILTERS}
+    env.globals = {}
+    return env
+
+
+_ENV = _environment()
+
+
+@lru_cache(maxsize=512)
+def compile_template(text: str) -> Template:
+    """A template of a rule. Raises TemplateProblem when it uses more than rules may."""
+    try:
+        tree = _ENV.parse(text)
+        for node in tree.find_all(nodes.Node):
+            if not isinstance(node, _ALLOWED):
+                raise TemplateProblem(f"uses {type(node).__name__.lower()}, which messages may not")
+            if isinstance(node, nodes.For) and any(True for _ in node.find_all(nodes.For)):
+                raise TemplateProblem("nests one loop in another")
+        unknown = meta.find_undeclared_variables(tree) - NAMES
+        if unknown:
+            raise TemplateProblem(f"names {', '.join(sorted(unknown))}; only {', '.join(sorted(NAMES))} exist")
+        return _ENV.from_string(text)
+    except TemplateError as error:
+        raise TemplateProblem(str(error)) from None
+
+
+def render(text: str, rule: Rule, rows: Sequence[Row], loop: Mapping[str, Any] | None = None) -> str:
+    """`text` (a rule's title or message) for these rows. Raises TemplateProblem."""
+    template = compile_template(text)
+    params = {name: param.value for name, param in rule.params.items()}
+    try:
+        return template.render(
+            places=[_traced(row) for row in rows], total=totals(rows), params=params, loop=_traced(dict(loop or {}))
+        ).strip()
+    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
+        raise TemplateProblem(str(error)) from None
+
+
+def totals(rows: Sequence[Row]) -> dict[str, float]:
+    """The sum of each numeric column over rows; missing values count as nothing."""
+    sums: dict[str, float] = {}
+    for row in rows:
+        for name, value in row.items():
+            if isinstance(value, int | float) and not isinstance(value, bool) and name != "loop":
+                sums[name] = sums.get(name, 0) + value
+    return sums
+
+
+def _traced(value: Any) -> Any:
+    if isinstance(value, str):
+        return Traced(clean(value))
+    if isinstance(value, dict):
+        return {key: _traced(item) for key, item in value.items()}
+    return [_traced(item) for item in value] if isinstance(value, list | tuple) else value

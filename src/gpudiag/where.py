@@ -1,0 +1,101 @@
+"""Where in the user's program a finding is: Python lines by samples, NVTX ranges, kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import duckdb
+
+from gpudiag.model import Edit, Place, Rule
+
+Connection = duckdb.DuckDBPyConnection
+
+# Edits that take away what the host does before a call; the others concern the call itself.
+_BEFORE_CALL = {Edit.TO_WORKERS, Edit.DROP_RANGE, Edit.GRAPH_REGION, Edit.FUSE_KERNELS}
+_LINES = 5  # lines a place: more is a listing, not a pointer
+_PLACES = 8  # places a finding
+
+
+def places(con: Connection, rule: Rule, rows: Sequence[Mapping[str, Any]], loop: int | None) -> tuple[Place, ...]:
+    """The places of a finding, worst first: for each row its lines where samples name them, else its range or kernel.
+
+    rows: as the rule's query ordered them. A row's `share` is its part of the loop; a place's share is its part of the
+    finding, estimated from samples.
+    """
+    weights = [float(row["share"]) if isinstance(row.get("share"), int | float) else 1.0 for row in rows]
+    total = sum(weights) or 1.0
+    found: list[Place] = []
+    for row, weight in zip(rows, weights, strict=True):
+        nvtx = row.get("nvtx_path") if "nvtx" in rule.locate else None
+        kernel = row.get("kernel") if "kernel" in rule.locate else None
+        lines = _lines(con, rule, row, loop) if "python" in rule.locate else []
+        for file, line, function, part in lines:
+            found.append(
+                Place(file=file, line=line, function=function, nvtx=nvtx, kernel=kernel, share=part * weight / total)
+            )
+        if not lines and (nvtx or kernel):
+            found.append(Place(nvtx=nvtx, kernel=kernel, share=weight / total))
+    found.sort(key=lambda place: -(place.share or 0.0))
+    return tuple(_merged(found)[:_PLACES])
+
+
+def _merged(found: Sequence[Place]) -> list[Place]:
+    """Rows that share a line (one loop over several kernels, say) are one place."""
+    merged: dict[tuple[object, ...], Place] = {}
+    for place in found:
+        key = (place.file, place.line, place.function, place.nvtx, None if place.file else place.kernel)
+        before = merged.get(key)
+        if before is None:
+            merged[key] = place
+        else:
+            merged[key] = before.model_copy(update={"share": (before.share or 0) + (place.share or 0)})
+    return sorted(merged.values(), key=lambda place: -(place.share or 0.0))
+
+
+def _lines(
+    con: Connection, rule: Rule, row: Mapping[str, Any], loop: int | None
+) -> list[tuple[str, int | None, str | None, float]]:
+    """(file, line, function, part of the row's samples), at most `_LINES`, each at least a tenth."""
+    calls = _calls(con, row)
+    if calls is None:
+        if loop is None:
+            return []
+        counted = con.execute(
+            "select file, line, function, samples from loop_sample where loop = ? order by samples desc, file, line", [loop]
+        ).fetchall()
+    else:
+        before = bool(rule.price and set(rule.price.best) & _BEFORE_CALL)
+        counted = _vote(con, calls, "true" if before else "inside") or _vote(con, calls, "true")
+    total = sum(row[3] for row in counted)
+    return [(f, n, fn, k / total) for f, n, fn, k in counted[:_LINES] if k >= total / 10]
+
+
+def _vote(con: Connection, calls: Sequence[int], condition: str) -> list[tuple[str, int | None, str | None, int]]:
+    return con.execute(
+        f"""
+        select file, line, any_value(function), count(*) as n from call_sample
+        where api_call in (select unnest(?::integer[])) and file is not null and {condition}
+        group by file, line order by n desc, file, line
+        """,
+        [list(calls)],
+    ).fetchall()
+
+
+def _calls(con: Connection, row: Mapping[str, Any]) -> list[int] | None:
+    """The calls a row is about; None when it names none."""
+    if isinstance(row.get("api_calls"), list):
+        return list(row["api_calls"])
+    if isinstance(row.get("gpu_ops"), list):
+        ids = con.execute(
+            "select distinct api_call from gpu_op where id in (select unnest(?::integer[])) and api_call is not null",
+            [row["gpu_ops"]],
+        ).fetchall()
+        return [call for (call,) in ids]
+    if isinstance(row.get("pieces"), list):
+        ids = con.execute(
+            "select distinct api_call from idle_piece where piece in (select unnest(?::integer[])) and api_call is not null",
+            [row["pieces"]],
+        ).fetchall()
+        return [call for (call,) in ids]
+    return None

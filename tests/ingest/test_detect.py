@@ -1,0 +1,155 @@
+"""Every format is told apart by its content, and what cannot be read is named in one sentence."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import marshal
+import sqlite3
+import stat
+from pathlib import Path
+
+import pytest
+
+from gpudiag.ingest import ingest
+from gpudiag.ingest.detect import detect
+from gpudiag.ingest.nsys_rep import export
+from gpudiag.ingest.unpack import unpack
+from gpudiag.model import GpudiagError
+from gpudiag.store import create
+
+REPORT = b"NVIDIA Tegra Profiler Report 36398880.\n" + bytes(100)
+TRACE = json.dumps({"schemaVersion": 1, "traceEvents": [{"ph": "X", "name": "aten::add", "ts": 1, "dur": 2}]}).encode()
+SMI = b"timestamp, name, utilization.gpu [%], memory.used [MiB]\n2026/01/01 00:00:00.000, NVIDIA H200, 3 %, 4 MiB\n"
+TABLE = b"Mon Jan  5 10:00:00 2026\n+----+\n| NVIDIA-SMI 550.54    Driver Version: 550.54    CUDA Version: 12.4 |\n"
+STATS = b"Processing [a.sqlite] with [cuda_api_sum.py]...\n\n ** CUDA API Summary (cuda_api_sum):\n"
+PSTATS = marshal.dumps({("a.py", 1, "f"): (1, 1, 0.1, 0.1, {})})
+NCU = b'==PROF== Connected\n"ID","Process ID","Process Name","Host Name","Kernel Name"\n"0","1","a","b","k"\n'
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (REPORT, "nsys_rep"),
+        (NCU, "ncu_csv"),
+        (b"\xef\xbb\xbf" + NCU[19:], "ncu_csv"),
+        (b"NVR\x00\x02\x00", "ncu_rep"),
+    ],
+    ids=["nsys-rep", "ncu-csv", "ncu-csv-bom", "ncu-rep"],
+)
+def test_supported_formats_whatever_the_name(tmp_path: Path, content: bytes, kind: str) -> None:
+    file = tmp_path / "data.txt"
+    file.write_bytes(content)
+    assert detect(file) == kind
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (TRACE, "PyTorch or Chrome trace"), (SMI, "nvidia-smi log"),
+        (b"\xff\xfe" + SMI.decode().encode("utf-16-le"), "nvidia-smi log"), (TABLE, "nvidia-smi's table"),
+        (b"# gpu    pwr  gtemp  mtemp     sm    mem\n    0    70     30     30      1      2\n", "nvidia-smi log"),
+        (STATS, "nsys stats"), (PSTATS, "cProfile"), (b"PAR1aaaa", "single Parquet"), (b"", "empty"),
+        (b"\x89HDF\r\n\x1a\n", "HDF5"), (b"hello\n", "not a profile"), (bytes(range(256)), "not a profile"),
+    ],
+    ids=["trace", "smi", "smi-utf16", "smi-table", "smi-dmon", "stats", "pstats", "parquet", "empty", "hdf5", "text",
+         "binary"],
+)  # fmt: skip
+def test_what_is_not_read_is_named(tmp_path: Path, content: bytes, words: str) -> None:
+    file = tmp_path / "data.sqlite"
+    file.write_bytes(content)
+    with pytest.raises(GpudiagError, match=words) as error:
+        detect(file)
+    assert str(file) in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_compressed_foreign_file_is_named_by_the_users_path(tmp_path: Path) -> None:
+    file = tmp_path / "trace.json.gz"
+    file.write_bytes(gzip.compress(TRACE))
+    work = tmp_path / "work"
+    work.mkdir()
+    with pytest.raises(GpudiagError, match="PyTorch or Chrome trace") as error:
+        ingest(file, create(), work)
+    assert str(error.value).startswith(f"{file}: ")
+
+
+def test_missing_and_foreign_folders(tmp_path: Path) -> None:
+    with pytest.raises(GpudiagError, match="no such file"):
+        detect(tmp_path / "absent.sqlite")
+    with pytest.raises(GpudiagError, match="holds no Nsight Systems tables"):
+        detect(tmp_path)
+
+
+def database(path: Path, table: str, rows: int = 0) -> None:
+    con = sqlite3.connect(path)
+    con.execute("create table StringIds (id integer, value text)")
+    con.execute(f"create table {table} (a integer)")
+    con.executemany(f"insert into {table} values (?)", [(i,) for i in range(rows)])
+    con.commit()
+    con.close()
+
+
+def test_databases(tmp_path: Path) -> None:
+    good, other, short = tmp_path / "good", tmp_path / "other", tmp_path / "short"
+    database(good, "CUPTI_ACTIVITY_KIND_KERNEL", 20000)
+    assert detect(good) == "nsys_sqlite"
+    database(other, "customers")
+    with pytest.raises(GpudiagError, match="not an Nsight Systems export"):
+        detect(other)
+    short.write_bytes(good.read_bytes()[:50000])
+    with pytest.raises(GpudiagError, match="cut short"):
+        detect(short)
+
+
+@pytest.mark.parametrize(
+    ("compression", "data"), [("gz", gzip.compress(b"a" * 9000)), ("xz", lzma.compress(b"a" * 9000))]
+)
+def test_unpacking_is_bounded_and_notices_damage(tmp_path: Path, compression: str, data: bytes) -> None:
+    file = tmp_path / "packed"
+    file.write_bytes(data)
+    assert unpack(file, compression, tmp_path).stat().st_size == 9000
+    with pytest.raises(GpudiagError, match="unfolds to more than"):
+        unpack(file, compression, tmp_path, limit=8999)
+    file.write_bytes(data[:-8])
+    with pytest.raises(GpudiagError, match="damaged or cut short"):
+        unpack(file, compression, tmp_path)
+
+
+def fake_nsys(folder: Path, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = folder / "nsys"
+    tool.write_text("#!/bin/sh\n" + body)
+    tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+
+
+def test_a_report_without_nsys_says_what_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(
+        GpudiagError, match=r"nsys export --type=sqlite --include-json=true --output=a\.sqlite a\.nsys-rep"
+    ):
+        export(tmp_path / "a.nsys-rep", tmp_path)
+
+
+def test_an_old_nsys_without_parquet_exports_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_nsys(
+        tmp_path,
+        'case "$2" in --type=parquetdir) echo "unknown export type parquetdir" >&2; exit 1;; esac\n'
+        'for a in "$@"; do case "$a" in --output=*) : > "${a#--output=}";; esac; done\n',
+        monkeypatch,
+    )
+    work = tmp_path / "work"
+    work.mkdir()
+    assert export(tmp_path / "a.nsys-rep", work) == work / "export.sqlite"
+
+
+def test_what_nsys_says_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_nsys(tmp_path, 'echo "The report was made by a newer version." >&2; exit 1\n', monkeypatch)
+    with pytest.raises(GpudiagError, match="made by a newer version"):
+        export(tmp_path / "a.nsys-rep", tmp_path)
+
+
+def test_a_hung_nsys_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_nsys(tmp_path, "exec sleep 60\n", monkeypatch)
+    with pytest.raises(GpudiagError, match="did not finish"):
+        export(tmp_path / "a.nsys-rep", tmp_path, timeout_s=0.2)

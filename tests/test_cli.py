@@ -1,0 +1,213 @@
+"""The command line: what it passes on, what it prints where, and its exit codes. All behind it are stubs."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import sys
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gpudiag import __version__
+from gpudiag.cli import main
+from gpudiag.model import GpudiagError, Report
+
+from .report import samples
+
+
+class Stub:
+    """Stands for `gpudiag.pipeline`; remembers how it was called."""
+
+    def __init__(self) -> None:
+        self.report: Report = samples.launch_bound()
+        self.error: BaseException | None = None
+        self.call: dict[str, Any] = {}
+
+    def explain(self, paths: Any, *, progress: Callable[[str], None], **rest: Any) -> Report:
+        self.call = {"paths": tuple(paths), **rest}
+        progress("reading decode.sqlite")
+        if self.error:
+            raise self.error
+        return self.report
+
+
+@pytest.fixture
+def pipeline(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
+    stub = Stub()
+    module = types.ModuleType("gpudiag.pipeline")
+    module.explain = stub.explain  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "gpudiag.pipeline", module)
+    monkeypatch.setattr("gpudiag.pipeline", module, raising=False)
+    monkeypatch.setattr("gpudiag.cli._library", lambda rule_dirs: types.SimpleNamespace(by_code={}))
+    return stub
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(main, list(args))
+
+
+def test_explain_prints_markdown(pipeline: Stub) -> None:
+    result = run("explain", "decode.sqlite")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("# gpudiag: `decode.sqlite`\n")
+    assert result.stderr == ""
+
+
+def test_explain_prints_json(pipeline: Stub) -> None:
+    result = run("explain", "decode.sqlite", "--format", "json")
+    assert json.loads(result.stdout)["findings"][0]["code"] == "H01"
+
+
+def test_arguments_reach_the_pipeline(pipeline: Stub, tmp_path: Path) -> None:
+    times = ("--iteration-time", "3.57ms", "--iteration-time", "a=b=12 us")
+    run("explain", "a.sqlite", "b.csv", "--rules", str(tmp_path), "--set", "H01.min_idle_share=3e-1", *times)
+    assert pipeline.call == {
+        "paths": (Path("a.sqlite"), Path("b.csv")),
+        "rule_dirs": (tmp_path,),
+        "overrides": {"H01.min_idle_share": 0.3},
+        "iteration_times": {"": 3.57e6, "a=b": 12e3},
+    }
+
+
+@pytest.mark.parametrize("argument", ["fast", "3.57", "-1ms", "0ms", "x=", "1e3ms"])
+def test_a_time_without_sense_is_refused(pipeline: Stub, argument: str) -> None:
+    result = run("explain", "a.sqlite", f"--iteration-time={argument}")
+    assert result.exit_code == 2
+    assert "is not like 3.57ms" in result.stderr
+
+
+@pytest.mark.parametrize("argument", ["H01=1", "H01.x", "H01.x=many", "H01.x=nan"])
+def test_a_threshold_without_sense_is_refused(pipeline: Stub, argument: str) -> None:
+    result = run("explain", "a.sqlite", "--set", argument)
+    assert result.exit_code == 2
+    assert "is not like H01.min_idle_share=0.3" in result.stderr
+
+
+def test_output_goes_to_the_file_alone(pipeline: Stub, tmp_path: Path) -> None:
+    out = tmp_path / "report.md"
+    result = run("explain", "decode.sqlite", "-o", str(out))
+    assert result.output == ""
+    assert out.read_text("utf-8").startswith("# gpudiag")
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_an_error_is_one_sentence_and_leaves_the_old_report(pipeline: Stub, tmp_path: Path) -> None:
+    out = tmp_path / "report.md"
+    out.write_text("old")
+    pipeline.error = GpudiagError("a.sqlite is damaged: export it again.")
+    result = run("explain", "a.sqlite", "-o", str(out))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == "gpudiag: a.sqlite is damaged: export it again.\n"
+    assert out.read_text() == "old"
+
+
+def test_a_place_that_cannot_be_written_is_one_sentence(pipeline: Stub, tmp_path: Path) -> None:
+    result = run("explain", "a.sqlite", "-o", str(tmp_path / "missing" / "report.md"))
+    assert result.exit_code == 2
+    assert result.stderr.startswith("gpudiag: ")
+    assert "cannot be written" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_an_interruption_is_quiet(pipeline: Stub) -> None:
+    pipeline.error = KeyboardInterrupt()
+    result = run("explain", "a.sqlite")
+    assert (result.exit_code, result.output) == (130, "")
+
+
+def test_a_bug_is_not_hidden(pipeline: Stub) -> None:
+    pipeline.error = ZeroDivisionError()
+    assert isinstance(run("explain", "a.sqlite").exception, ZeroDivisionError)
+
+
+@pytest.mark.parametrize(
+    ("severity", "status", "gate", "code"),
+    [
+        ("high", "draft", "high", 1),
+        ("high", "stable", "low", 1),
+        ("medium", "stable", "high", 0),
+        ("info", "stable", "info", 1),
+        ("high", "deprecated", "info", 0),
+    ],
+)
+def test_fail_on(pipeline: Stub, severity: str, status: str, gate: str, code: int) -> None:
+    finding = samples.launch_bound_finding(severity=severity, status=status)
+    pipeline.report = pipeline.report.model_copy(update={"findings": (finding,)})
+    result = run("explain", "a.sqlite", "--fail-on", gate)
+    assert result.exit_code == code
+    assert result.stdout.startswith("# gpudiag")
+
+
+def test_smaller_things_and_healthy_reports_do_not_fail(pipeline: Stub) -> None:
+    pipeline.report = pipeline.report.model_copy(update={"findings": ()})
+    assert run("explain", "a.sqlite", "--fail-on", "info").exit_code == 0
+
+
+def test_verbose_names_the_stages_on_stderr(pipeline: Stub) -> None:
+    result = run("explain", "a.sqlite", "--verbose")
+    assert result.stderr == "gpudiag: reading decode.sqlite\n"
+
+
+def test_explain_wants_a_file() -> None:
+    assert run("explain").exit_code == 2
+
+
+@pytest.fixture
+def authoring(monkeypatch: pytest.MonkeyPatch) -> types.SimpleNamespace:
+    stub = types.SimpleNamespace(
+        rule_index=lambda library: "| code | title |",
+        rule_page=lambda library, code: f"# {code}\n",
+        check=lambda dirs, only=None: [f"{d}: {only}" for d in dirs],
+        scaffold=lambda directory, family, smell, code: [directory / family / f"{smell}.yaml"],
+        schema_json=lambda: "{}",
+    )
+    monkeypatch.setitem(sys.modules, "gpudiag.authoring", stub)
+    monkeypatch.setattr("gpudiag.authoring", stub, raising=False)
+    monkeypatch.setattr("gpudiag.cli._library", lambda rule_dirs: types.SimpleNamespace(by_code={}))
+    return stub
+
+
+def test_rules_commands(authoring: types.SimpleNamespace, tmp_path: Path) -> None:
+    assert run("rules", "list").stdout == "| code | title |\n"
+    assert run("rules", "show", "H01").stdout == "# H01\n"
+    assert run("rules", "schema").stdout == "{}\n"
+    new = run("rules", "new", "sync", "my-smell", "--code", "U01", "--dir", str(tmp_path))
+    assert new.stdout == f"{tmp_path / 'sync' / 'my-smell.yaml'}\n"
+
+
+def test_rules_check_fails_on_a_problem(authoring: types.SimpleNamespace, tmp_path: Path) -> None:
+    good, bad = run("rules", "check"), run("rules", "check", str(tmp_path), "--only", "U01")
+    assert (good.exit_code, good.stdout) == (0, "no problems\n")
+    assert (bad.exit_code, bad.stdout) == (1, f"{tmp_path}: U01\n")
+
+
+def test_an_unknown_rule_is_one_sentence(authoring: types.SimpleNamespace) -> None:
+    def unknown(library: object, code: str) -> str:
+        raise GpudiagError(f"There is no rule {code!r}.")
+
+    authoring.rule_page = unknown
+    result = run("rules", "show", "Z99")
+    assert (result.exit_code, result.output) == (2, "gpudiag: There is no rule 'Z99'.\n")
+
+
+def test_version() -> None:
+    assert run("--version").stdout == f"gpudiag {__version__}\n"
+
+
+def test_as_a_module(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["gpudiag", "--version"])
+    with pytest.raises(SystemExit, match="0"):
+        runpy.run_module("gpudiag", run_name="__main__")
+    assert capsys.readouterr().out == f"gpudiag {__version__}\n"
+
+
+def test_every_command_explains_itself() -> None:
+    for command in (["explain"], ["rules"], *(["rules", name] for name in ("list", "show", "check", "new", "schema"))):
+        result = run(*command, "--help")
+        assert result.exit_code == 0
+        assert result.stdout.startswith(f"Usage: main {' '.join(command)}")

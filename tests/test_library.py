@@ -1,0 +1,199 @@
+"""Rules, remedies and thresholds as authors write them, and what they are told when something is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpudiag import library, yamlfile
+from gpudiag.model import GpudiagError
+
+RULE = """\
+code: U01
+kind: finding
+id: idle-gpu
+title: The GPU idles
+requires: [gpu_ops]
+params:
+  min_share: {value: 0.2, unit: share, why: "less is noise, as measured"}
+query: |
+  select loop, pieces, share from idle where share >= $min_share
+price: {kind: upper_bound, on: pieces, high: [graph_region]}
+message: "{{ total.share|pct }} idle."
+why: Because.
+not_a_problem_when: Never.
+remedies: [wait-less]
+"""
+REMEDY = """\
+# Wait less
+
+One paragraph.
+
+## PyTorch
+
+Do it.
+
+```python
+# not a heading
+```
+
+## CUDA C++
+
+Do it too.
+"""
+
+
+@pytest.fixture
+def packaged(tmp_path: Path) -> Path:
+    """A packaged folder with one rule, one view, one remedy and one setting."""
+    root = tmp_path / "rules"
+    write(root / "host" / "idle-gpu.yaml", RULE)
+    write(root / "host" / "idle-gpu.test.yaml", "nonsense that is not read here: [")
+    write(root / "views" / "idle.sql", "-- idle\ncreate view idle as select 1 as loop;\n")
+    write(root / "remedies" / "wait-less.md", REMEDY)
+    write(root / "settings.yaml", "idle_noise_ns: {value: 1500, unit: ns, why: queued kernels}\n")
+    return root
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_everything_in_the_folder_is_found(packaged: Path) -> None:
+    known = library.load(packaged=packaged)
+    assert [(rule.code, rule.family) for rule in known.rules] == [("U01", "host")]
+    assert known.setting_values == {"idle_noise_ns": 1500}
+    assert known.views[0][0] == "idle.sql"
+    assert known.view_names == {"idle"}
+    remedy = known.remedies["wait-less"]
+    assert (remedy.title, remedy.intro) == ("Wait less", "One paragraph.")
+    assert set(remedy.sections) == {"pytorch", "cuda"}
+    assert "# not a heading" in remedy.sections["pytorch"]
+
+
+def test_the_packaged_library_is_sound() -> None:
+    known, problems = library.scan()
+    assert [str(problem) for problem in problems] == []
+    assert len(known.rules) > 20
+    assert [rule.code for rule in known.rules] == sorted(rule.code for rule in known.rules)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("unit: share, ", "", 7, "params.min_share.unit: Field required"),
+        ("requires:", "require:", 5, "require: is no key here; did you mean requires"),
+        ('"less is noise, as measured"', "less is noise, as measured", 7, "must be quoted"),
+        ("id: idle-gpu", "id: idle", 3, "differs from the file's name 'idle-gpu'"),
+        ("kind: finding", "kind: hygiene", 1, "a hygiene has no price"),
+        ("on: pieces, ", "", 10, "price wants `on`"),
+        ("[graph_region]", "[make_faster]", 10, "price.high.0"),
+        ("code: U01", "code: U01\ncode: U02", 2, "'code' is given twice"),
+        ("kind: finding", "kind: finding\nfamily: sync", 3, "family: is the folder's name"),
+        ("why: Because.", "why: !!python/name:os.system x", 12, "could not determine a constructor"),
+    ],
+)
+def test_a_wrong_rule_is_reported_at_its_line(packaged: Path, old: str, new: str, line: int, words: str) -> None:
+    path = write(packaged / "host" / "idle-gpu.yaml", RULE.replace(old, new))
+    with pytest.raises(GpudiagError) as caught:
+        library.load(packaged=packaged)
+    assert f"{path}:{line}: " in str(caught.value)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a: [" * 50, "nested more than"),
+        ("- " * 200_000, "nested more than"),
+        ("a: &a [1]\nb: [" + "*a, " * 30 + "]", "30 YAML aliases"),
+        ("a: &a [*a]", "alias"),
+        ("a: 1\n---\nb: 2", "another document"),
+        ("a: 'x", "f.yaml:1"),
+        ("why: this: that", "quote a text that holds a colon"),
+    ],
+)
+def test_hostile_yaml_is_refused_in_one_line(text: str, words: str) -> None:
+    with pytest.raises(GpudiagError) as caught:
+        yamlfile.parse(text, Path("f.yaml"))
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_scalars_mean_what_editors_take_them_for() -> None:
+    text = "on: off\nbig: 1e6\nclock: 1:30\noctal: 017\nday: 2026-01-01\nyes: true\n"
+    data = yamlfile.parse(text, Path("f.yaml")).data
+    assert data == {"on": "off", "big": 1e6, "clock": "1:30", "octal": 17, "day": "2026-01-01", "yes": True}
+
+
+def test_user_folders_add_but_never_replace(packaged: Path, tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    text = RULE.replace("U01", "U02").replace("idle-gpu", "my-smell")
+    path = write(own / "kernel" / "memory" / "my-smell.yaml", text)
+    write(own / "views" / "mine.sql", "create view mine as select 1 as a;\n")
+    known = library.load([own], packaged=packaged)
+    assert [rule.code for rule in known.user_rules] == ["U02"]
+    assert known.by_code["U02"].family == "kernel/memory"
+    assert [rule.code for rule in known.packaged_rules] == ["U01"]
+    assert "mine" not in known.views[0][1]
+
+    write(path, text.replace("U02", "U01"))
+    with pytest.raises(GpudiagError, match=r"code U01 is taken by .*host/idle-gpu.yaml"):
+        library.load([own], packaged=packaged)
+    path.unlink()
+    write(own / "views" / "mine.sql", "create view idle as select 1 as a;\n")
+    with pytest.raises(GpudiagError, match="idle is already created in"):
+        library.load([own], packaged=packaged)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("sync/a.yml", "code: U07", "rules end in .yaml"),
+        ("settings.yaml", "a: 1", "thresholds are set with --set"),
+        ("remedies/x.md", "# X\n\nIntro.\n\n## Cobol\n\nNo.\n", "'## Cobol' is not a filled section"),
+        ("remedies/x.md", "# X\n\n## PyTorch\n\nYes.\n", "a remedy is `# Title`"),
+        ("views/x.sql", "select 1", "creates no view or macro"),
+        ("sync/empty.yaml", "", "holds no rule"),
+    ],
+)
+def test_files_that_would_be_ignored_are_named(
+    packaged: Path, tmp_path: Path, name: str, text: str, words: str
+) -> None:
+    write(tmp_path / "own" / name, text)
+    with pytest.raises(GpudiagError) as caught:
+        library.load([tmp_path / "own"], packaged=packaged)
+    assert words in str(caught.value)
+    assert name in str(caught.value)
+
+
+def test_naming_the_packaged_folder_adds_nothing() -> None:
+    assert library.load([library.packaged_dir()]).user_rules == ()
+
+
+def test_thresholds_can_be_overridden_by_name(packaged: Path) -> None:
+    known = library.load(packaged=packaged)
+    other = known.with_overrides({"U01.min_share": 0.3, "settings.idle_noise_ns": 2000})
+    assert other.by_code["U01"].params["min_share"].value == 0.3
+    assert other.setting_values == {"idle_noise_ns": 2000}
+    assert known.by_code["U01"].params["min_share"].value == 0.2
+    with pytest.raises(GpudiagError, match=r"no threshold 'U01.min_shar'; did you mean U01.min_share"):
+        known.with_overrides({"U01.min_shar": 0.3})
+
+
+def test_a_rule_is_found_by_code_or_id(packaged: Path) -> None:
+    known = library.load(packaged=packaged)
+    assert known.find("u01") == known.find("idle-gpu")
+    with pytest.raises(GpudiagError, match="did you mean idle-gpu"):
+        known.find("idle-gpus")
+
+
+def test_views_are_documented_from_their_comments() -> None:
+    comment = "-- A gap\n-- in the work.\n-- materialised: it is slow\n--   gap: dense (ns)\n--     identifier\n"
+    page = library.view_docs(library.Library(views=(("a.sql", f"{comment}create view v as select 1 as gap;\n"),)))
+    assert "A gap in the work." in page
+    assert "| `gap` | dense (ns) identifier |" in page
+    assert "Stored: it is slow." in page

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from gpudiag.model import Rule
 from gpudiag.templating import TemplateProblem, byte_size, code, dur, num, pct, plural, render
 
-RULE = Rule(
-    code="H01", kind="hygiene", id="x", title="t", query="q", message="m", why="w", not_a_problem_when="n",
-    params={"limit": {"value": 4096, "unit": "bytes", "why": "y"}},
-)  # fmt: skip
+RULE = Rule.model_validate({
+    "code": "H01", "kind": "hygiene", "id": "x", "title": "t", "query": "q", "message": "m", "why": "w",
+    "not_a_problem_when": "n", "params": {"limit": {"value": 4096, "unit": "bytes", "why": "y"}},
+})  # fmt: skip
 
 
 def said(text: str, *rows: dict[str, Any], loop: dict[str, Any] | None = None) -> str:

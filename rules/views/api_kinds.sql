@@ -20,13 +20,17 @@ create macro op_class(kind, kernel_name) as case
     when kernel_name is not null and regexp_matches(kernel_name, '^nccl(Dev)?Kernel|^ncclSymk|^nccl_') then 'communication'
     else 'compute' end;
 
--- An NVTX message without the trailing number that only says which turn it is: step_0, Iteration 12, "batch 3/100".
-create macro range_label(message) as coalesce(
-    nullif(regexp_replace(message, '[\s_:#=\.\[(-]*\d+(\s*(/|of)\s*\d+)?[\])]*$', ''), ''), message);
+-- An NVTX message without the numbers that only say which turn it is: step_0, Iteration 12, "batch 3/100",
+-- "steps 10 to 20".
+create macro range_label(message) as coalesce(nullif(regexp_replace(
+    regexp_replace(message, '[\s_:#=\.\[(-]*\d+(\s*(/|of)\s*\d+)?[\])]*$', ''), '(^|[\s:=#(\[])\d+\b', '\1#', 'g'), ''), message);
 
 -- Whether an NVTX message names the fetching of input.
 create macro names_input(message) as regexp_matches(lower(message),
     '(^|[^a-z])(data|input|batch|sample|dataset)?[ _.:/]?(load|loader|loading|fetch|next|wait|prefetch|read|decode|collate|augment)(ing|er)?[ _.:/]?(data|input|batch|sample)?s?([^a-z]|$)|dataload|^data$|^input$');
+
+-- Whether an NVTX message is a framework's own annotation of one operator, not a mark of the program.
+create macro names_operator(message) as regexp_matches(message, ', (op_id|seq) = \d+|^(aten|torch|autograd|onnx)::|traceMarker');
 
 -- Whether a Python stack (frames, innermost first) was inside a data loader.
 create macro in_data_loader(frames) as len(list_filter(frames, lambda f: regexp_matches(f.file,

@@ -83,11 +83,13 @@ left join api_call a on a.id = o.api_call;
 --   start: when it began (ns)
 --   end: when it returned (ns)
 --   kind: sync, copy, alloc, free or host_alloc
+--   shadow_ns: how much later idle time may follow from it (ns)
 create view holding_call as
-select c.id, c.thread, c.start, c."end", c.kind
+select c.id, c.thread, c.start, c."end", c.kind,
+       cast((c."end" - c.start) * case when c.kind = 'sync' or o.copy_kind = 'device_to_host' then setting('wait_factor') else 1 end as bigint) as shadow_ns
 from call c
 left join (
-    select api_call, max("end") as until from gpu_op where kind = 'memcpy' and api_call is not null group by api_call
+    select api_call, max("end") as until, any_value(copy_kind) as copy_kind from gpu_op where kind = 'memcpy' and api_call is not null group by api_call
 ) o on o.api_call = c.id
 where c.kind in ('sync', 'alloc', 'free', 'host_alloc') or (c.kind = 'copy' and o.until <= c."end");
 
@@ -140,8 +142,8 @@ with bounded as (
 )
 select * from covered union all select * from rest;
 
--- A part of a gap with its cause. Idle time after a wait follows from the wait for at most as long as the wait took:
--- without it, everything the host did later would have happened earlier by that much and no more.
+-- A part of a gap with its cause. Idle time after a wait follows from the wait for about as long as the wait took:
+-- without it, everything the host did later would have happened earlier by that much (settings.wait_factor: and faster).
 -- materialised: the budget and every price of idle time rest on it
 --   piece: dense identifier
 --   gap: references gap
@@ -161,7 +163,7 @@ select * from covered union all select * from rest;
 --   category: idle_launch, idle_sync, idle_input, idle_allocation or idle_other: its place in the budget
 create view idle_piece as
 with waited as (
-    select r.*, r."end" - r.start as ns, b.id as wait, b.kind as wait_kind, b."end" - b.start as wait_ns,
+    select r.*, r."end" - r.start as ns, b.id as wait, b.kind as wait_kind, b.shadow_ns as wait_ns,
            sum(r."end" - r.start) over (partition by r.device, b.id order by r.start, r."end") as so_far
     from host_during_gap r asof left join holding_call b on r.thread = b.thread and b."end" <= r.start
 ), split as (  -- the part within the wait's shadow, then the part beyond it

@@ -49,7 +49,7 @@
 --   l2_imbalance: busiest L2 slice over the average one
 --   local_requests: local-memory requests of L1
 --   spill_requests: of those, spills
---   spill_share: spills as a part of all L1 requests, 0 to 1
+--   spill_share: spills as a part of all global and local requests, 0 to 1; on a details page as ncu states it
 --   l1_hit_pct: L1 hit rate
 --   l2_hit_pct: L2 hit rate
 create view kernel_facts as
@@ -101,7 +101,10 @@ with wide as (
         max(value) filter (where metric = 'lts__cycles_active.max') / nullif(max(value) filter (where metric = 'lts__cycles_active.avg'), 0) as l2_imbalance,
         sum(value) filter (where metric in ('l1tex__t_requests_pipe_lsu_mem_local_op_ld.sum', 'l1tex__t_requests_pipe_lsu_mem_local_op_st.sum')) as local_requests,
         max(value) filter (where metric = 'derived__local_spilling_requests') as spill_requests,
-        max(value) filter (where metric = 'derived__local_spilling_requests_pct') / 100 as spill_share,
+        coalesce(max(value) filter (where metric = 'derived__local_spilling_requests') / nullif(sum(value) filter (where metric in (
+                'l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum', 'l1tex__t_requests_pipe_lsu_mem_global_op_st.sum',
+                'l1tex__t_requests_pipe_lsu_mem_local_op_ld.sum', 'l1tex__t_requests_pipe_lsu_mem_local_op_st.sum')), 0),
+            max(value) filter (where metric = 'derived__local_spilling_requests_pct') / 100) as spill_share,
         max(value) filter (where metric = 'l1tex__t_sector_hit_rate.pct') as l1_hit_pct,
         max(value) filter (where metric = 'lts__t_sector_hit_rate.pct') as l2_hit_pct
     from kernel_metric group by profile

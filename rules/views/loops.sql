@@ -81,25 +81,26 @@ left join (
     select api_call, cast(sum("end" - start) as bigint) as ns from idle_piece where category = 'idle_launch' group by api_call
 ) i on i.api_call = c.id;
 
--- How much a loop used one kernel.
+-- How much a loop used one kernel in one launch configuration.
 --   loop: references loop
 --   name: the kernel's full name
 --   short: its base name
+--   grid: number of blocks
+--   block: threads a block
 --   launches: how often it ran
 --   total_ns: summed duration (ns)
 --   median_ns: median duration (ns)
---   share: its part of the loop's time, never more than the loop's compute share
---   max_grid: largest number of blocks
---   max_block: largest number of threads a block
+--   share: its part of the loop's time, never more than the loop's busy share
 --   sm_count: multiprocessors of the device
 --   cc_major: its compute capability, major
 --   gpu_ops: its operations (references gpu_op)
 create view kernel_use as
-select w.loop, w.name, any_value(w.short) as short, cast(count(*) as integer) as launches, cast(sum(w.duration_ns) as bigint) as total_ns,
-       median(w.duration_ns) as median_ns, least(sum(w.duration_ns) / any_value(f.total_ns), any_value(f.busy_share)) as share,
-       max(o.grid) as max_grid, max(o.block) as max_block, any_value(d.sm_count) as sm_count, any_value(d.cc_major) as cc_major, list(w.op order by w.op) as gpu_ops
+select w.loop, w.name, any_value(w.short) as short, o.grid, o.block, cast(count(*) as integer) as launches,
+       cast(sum(w.duration_ns) as bigint) as total_ns, median(w.duration_ns) as median_ns,
+       least(sum(w.duration_ns) / any_value(f.total_ns), any_value(f.busy_share)) as share,
+       any_value(d.sm_count) as sm_count, any_value(d.cc_major) as cc_major, list(w.op order by w.op) as gpu_ops
 from work w
 join gpu_op o on o.id = w.op
 join device d on d.id = w.device
 join loop_facts f on f.loop = w.loop
-where w.kind = 'kernel' group by w.loop, w.name;
+where w.kind = 'kernel' group by w.loop, w.name, o.grid, o.block;

@@ -9,7 +9,7 @@
 --   kind: sync, copy, free, alloc or host_alloc
 --   start: when it began (ns)
 --   duration_ns: how long it took (ns): not its cost
---   idle_ns: idle GPU time that follows from it, at most its duration: while it slept on, and until the host had caught up (ns)
+--   idle_ns: idle GPU time that follows from it: while it slept on, and until the host had caught up (ns)
 --   busy_share: part of its duration in which its device worked, 0 to 1
 --   read_bytes: bytes read back that the host then looks at; null when it reads nothing
 --   pageable: whether that copy used pageable host memory
@@ -31,7 +31,7 @@ with caused as (
     where c.kind = 'sync' and p.copy_kind = 'device_to_host' and c.start - b."end" <= setting('host_work_ns')
 )
 select c.id as api_call, c.loop, c.turn, c.thread, l.path, c.name, c.kind, c.start, c."end" - c.start as duration_ns,
-       cast(least(c."end" - c.start, coalesce(g.ns, 0) + coalesce(i.ns, 0)) as bigint) as idle_ns,
+       cast(coalesce(g.ns, 0) + coalesce(i.ns, 0) as bigint) as idle_ns,
        1 - least(1, coalesce(i.ns, 0) / greatest(c."end" - c.start, 1)) as busy_share,
        case when c.kind = 'sync' then r.bytes when m.copy_kind = 'device_to_host' then m.bytes end as read_bytes,
        coalesce(r.pageable, m.pageable, false) as pageable
@@ -114,3 +114,20 @@ left join (
     ) group by api_call
 ) i on i.api_call = c.id
 where c.kind in ('alloc', 'free', 'host_alloc');
+
+-- An NVTX range inside a loop that exists to compute a value and read it back: few launches for each read.
+-- materialised: prices of read-backs look it up
+--   loop: references loop
+--   path: the range
+--   api_call: a call made in it
+create view read_block as
+with counted as (
+    select c.loop, p.path, count(*) filter (where c.kind in ('launch', 'graph_launch')) as launches,
+           count(distinct b.api_call) filter (where b.read_bytes is not null) as reads
+    from call c join call_place p on p.api_call = c.id left join blocking_call b on b.api_call = c.id
+    where p.path is not null group by c.loop, p.path
+)
+select n.loop, n.path, c.id as api_call
+from counted n join loop l on l.id = n.loop
+join call_place p on p.path = n.path join call c on c.id = p.api_call and c.loop = n.loop
+where n.reads > 0 and n.launches <= setting('read_block_calls') * n.reads and n.path is distinct from l.nvtx_path;

@@ -85,12 +85,15 @@ def _in_child(
 
 def open_store(path: str, memory_mb: int) -> Connection:
     """The store, read-only and locked: no files, network, extensions or settings from here on."""
-    return duckdb.connect(path, read_only=True, config={
+    con = duckdb.connect(path, read_only=True, config={
         "enable_external_access": "false", "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false", "allow_community_extensions": "false",
         "python_enable_replacements": "false", "memory_limit": f"{memory_mb}MB", "threads": "1",
-        "temp_directory": "", "lock_configuration": "true",
+        "temp_directory": "",
     })  # fmt: skip
+    con.execute("set enable_progress_bar = false")  # it would write into our answer
+    con.execute("set lock_configuration = true")
+    return con
 
 
 def create_views(con: Connection, files: ViewFiles, known: frozenset[str]) -> None:

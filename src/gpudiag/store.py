@@ -26,13 +26,13 @@ def create(path: str = ":memory:", *, memory_limit: str | None = None, threads: 
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
         "preserve_insertion_order": "false",
-        "enable_progress_bar": "false",
     }
     if memory_limit:
         config["memory_limit"] = memory_limit
     if threads:
         config["threads"] = str(threads)
     con = duckdb.connect(path, config=config)
+    con.execute("set enable_progress_bar = false")  # it would write into our output
     con.execute(";".join(table.ddl for table in TABLES))
     return con
 

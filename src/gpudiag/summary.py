@@ -98,7 +98,9 @@ def verdict(con: Connection, run: Run, findings: Sequence[Finding]) -> Verdict:
         text = f"Nothing to fix was found in {len(run.kernels)} profiled kernel{'s' if len(run.kernels) > 1 else ''}"
         return Verdict(state="healthy", text=f"{text}; the longest, {code(slowest.name)}, shows no known fault.")
     if not run.loops:
-        return Verdict(state="cannot_tell", text="No steady work was found in this capture: it may be too short to judge.")
+        row = con.execute("select count(*) from gpu_op").fetchone()
+        few = f"Only {row[0] if row else 0} GPU operations were recorded"
+        return Verdict(state="cannot_tell", text=f"{few}: too little to diagnose. Record some iterations of the steady loop.")
     main = run.loops[0]
     return Verdict(
         state="healthy",

@@ -43,7 +43,7 @@ def _activities(capture: Capture) -> tuple[_Activity, ...]:
 
 
 _KERNEL = """k.id as name,
- try_cast(gridX::hugeint * gridY * gridZ as bigint) as grid, try_cast(blockX * blockY * blockZ as integer) as block,
+ try(gridX * gridY * gridZ) as grid, try_cast(try(blockX * blockY * blockZ) as integer) as block,
  try_cast(gridX as integer) as grid_x, try_cast(gridY as integer) as grid_y, try_cast(gridZ as integer) as grid_z,
  try_cast(blockX as integer) as block_x, try_cast(blockY as integer) as block_y, try_cast(blockZ as integer) as block_z,
  try_cast(registersPerThread as integer) as registers, try_cast(staticSharedMemory as integer) as static_shared,
@@ -89,11 +89,11 @@ def _calls(capture: Capture, batch: str) -> str:
 
     Only the batch's range of correlations, so that a hash table over all calls is not built for every batch.
     """
-    rows = capture.con.execute(f"select min(correlationId), max(correlationId) from {batch}").fetchall()
-    low, high = rows[0]
+    ((low, high),) = capture.con.execute(f"select min(correlationId), max(correlationId) from {batch}").fetchall()
+    nested = capture.con.execute("select 1 from nsys_nested limit 1").fetchall()
+    call, join = ("coalesce(outermost, a.id)", "left join nsys_nested using (id)") if nested else ("a.id", "")
     return (
-        "(select process, correlation, min(coalesce(outermost, a.id)) as api_call"
-        " from api_call a left join nsys_nested using (id)"
+        f"(select process, correlation, min({call}) as api_call from api_call a {join}"
         f" where a.id >= {capture.first['api_call']} and correlation <> 0"
         f" and correlation between {low or 0} and {high or 0} group by all)"
     )

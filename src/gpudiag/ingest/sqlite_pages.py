@@ -9,6 +9,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ class Pages:
         while cuts[-1] < len(bases):
             done = int(ends[cuts[-1] - 1]) if cuts[-1] else 0
             cuts.append(max(int(np.searchsorted(ends, done + ROWS, side="right")), cuts[-1] + 1))
-        parts = [(bases[a:b], rows[a:b]) for a, b in zip(cuts, cuts[1:], strict=False)]
+        parts = [(bases[a:b], rows[a:b]) for a, b in pairwise(cuts)]
         # Compiled code runs without the interpreter lock: one batch is decoded while the last one is inserted.
         with ThreadPoolExecutor(1) as ahead:
             future = ahead.submit(self._decode, *parts[0], width, wanted)
@@ -62,7 +63,13 @@ class Pages:
                 batch = future.result()
                 future = ahead.submit(self._decode, *part, width, wanted)
                 yield batch
+                self._forget()
             yield future.result()
+
+    def _forget(self) -> None:
+        """Let go of pages already read: mapped ones count as the process's memory."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            self._map.madvise(mmap.MADV_DONTNEED)
 
     def _leaves(self, page: int, depth: int = 0) -> Iterator[int]:
         base = (page - 1) * self._page
@@ -90,12 +97,9 @@ class Pages:
         rowids = np.empty(total, dtype=np.int64)
         values = np.zeros((len(wanted), total), dtype=np.int64)
         nulls = np.zeros((len(wanted), total), dtype=np.bool_)
-        fine = np.zeros(len(bases), dtype=np.bool_)
         firsts = np.cumsum(rows) - rows
-        _decode_leaves(
-            self._bytes, self._page, self._usable, bases, rows, firsts, target, max(wanted) + 1, rowids, values, nulls, fine
-        )
-        if not fine.all():
+        place = (self._bytes, self._page, self._usable, bases, rows, firsts)
+        if not _decode_leaves(*place, target, max(wanted) + 1, rowids, values, nulls):
             raise Unsuited
         columns = [
             np.ma.masked_array(column, mask=mask) if mask.any() else column
@@ -104,82 +108,83 @@ class Pages:
         return rowids, columns
 
 
-@numba.njit(cache=True, nogil=True, parallel=True)  # type: ignore[untyped-decorator]
-def _decode_leaves(
-    data, page, usable, bases, rows, firsts, target, stop, rowids, values, nulls, fine
-):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Decode the rows of some leaf pages; `fine` tells for each whether it was plain and lay within its bounds."""
-    sizes = np.array([0, 1, 2, 3, 4, 6, 8], dtype=np.int64)
+# Compiled functions: numba infers their types, so that annotations would say nothing checkable.
+
+
+@numba.njit(cache=True, nogil=True)
+def _varint(data: Any, at: Any, limit: Any) -> Any:
+    """A variable-length number of at most eight bytes and the offset after it; -1 as offset when there is none."""
+    number = np.int64(0)
+    for _ in range(8):
+        if at >= limit:
+            break
+        byte = np.int64(data[at])
+        at += 1
+        number = number << 7 | (byte & 127)
+        if byte < 128:
+            return number, at
+    return number, np.int64(-1)
+
+
+@numba.njit(cache=True, nogil=True)
+def _size(kind: Any) -> Any:
+    """Bytes of a value by its serial type (SQLite file format, 2.1)."""
+    if kind < 5:
+        return kind
+    if kind < 8:
+        return np.int64(6) if kind == 5 else np.int64(8)
+    return (kind - 12) // 2 if kind >= 12 else np.int64(0)
+
+
+@numba.njit(cache=True, nogil=True)
+def _integer(data: Any, at: Any, kind: Any) -> Any:
+    """An integer by its serial type; 8 and 9 are the constants 0 and 1, and 0 is NULL."""
+    if kind >= 8 or kind == 0:
+        return np.int64(kind == 9)
+    number = np.int64(np.int8(data[at]))
+    for k in range(1, _size(kind)):
+        number = number << 8 | np.int64(data[at + k])
+    return number
+
+
+@numba.njit(cache=True, nogil=True)
+def _decode_row(data: Any, at: Any, limit: Any, usable: Any, target: Any, stop: Any, row: Any, values: Any,
+                nulls: Any, rowids: Any) -> bool:  # fmt: skip
+    """Decode the row whose cell begins at an offset; whether it was plain and lay within its page."""
     width = len(target)
-    for leaf in numba.prange(len(bases)):
+    payload, at = _varint(data, at, limit)
+    if at < 0:
+        return False
+    rowid, at = _varint(data, at, limit)
+    if at < 0 or payload > usable - 35 or payload < 1 + width or at + payload > limit or data[at] != 1 + width:
+        return False
+    end, header = at + payload, at + 1
+    at = header + width
+    rowids[row] = rowid
+    for column in range(stop):
+        kind = np.int64(data[header + column])
+        place = target[column]
+        size = _size(kind)
+        if kind > 127 or at + size > end or (place >= 0 and (kind == 7 or kind > 9)):
+            return False
+        if place >= 0:
+            nulls[place, row] = kind == 0
+            values[place, row] = _integer(data, at, kind)
+        at += size
+    return True
+
+
+@numba.njit(cache=True, nogil=True)
+def _decode_leaves(data: Any, page: Any, usable: Any, bases: Any, rows: Any, firsts: Any, target: Any, stop: Any,
+                   rowids: Any, values: Any, nulls: Any) -> bool:  # fmt: skip
+    """Decode the rows of some leaf pages; whether all were plain."""
+    for leaf in range(len(bases)):
         base = bases[leaf]
-        limit = base + page
-        good = data[base] == 0x0D and 8 + 2 * rows[leaf] <= page
-        for row in range(rows[leaf] if good else 0):
-            at = base + 8 + 2 * row
-            at = base + (np.int64(data[at]) << 8 | np.int64(data[at + 1]))
-            if at + 12 + width > limit:
-                # Too near the end for a header: the row is short, or the page is damaged.
-                if at + 3 + width > limit:
-                    good = False
-                    break
-            payload = np.int64(0)
-            rowid = np.int64(0)
-            for part in range(2):
-                number = np.int64(0)
-                for _ in range(8):
-                    if at >= limit:
-                        good = False
-                        break
-                    byte = np.int64(data[at])
-                    at += 1
-                    number = number << 7 | (byte & 127)
-                    if byte < 128:
-                        break
-                else:
-                    good = False
-                if part == 0:
-                    payload = number
-                else:
-                    rowid = number
-            if not good or payload > usable - 35 or at + payload > limit or payload < 1 + width:
-                good = False
-                break
-            if data[at] != 1 + width:
-                good = False
-                break
-            end = at + payload
-            header = at + 1
-            at = header + width
-            out = firsts[leaf] + row
-            rowids[out] = rowid
-            for column in range(stop):
-                kind = np.int64(data[header + column])
-                place = target[column]
-                if kind > 127 or (place >= 0 and (kind == 7 or kind > 9)):
-                    good = False
-                    break
-                size = np.int64(0)
-                if kind <= 6:
-                    size = sizes[kind]
-                elif kind == 7:
-                    size = np.int64(8)
-                elif kind >= 12:
-                    size = (kind - 12) // 2
-                if at + size > end:
-                    good = False
-                    break
-                if place >= 0:
-                    if kind == 0:
-                        nulls[place, out] = True
-                    elif kind >= 8:
-                        values[place, out] = kind - 8
-                    else:
-                        number = np.int64(np.int8(data[at]))
-                        for k in range(1, size):
-                            number = number << 8 | np.int64(data[at + k])
-                        values[place, out] = number
-                at += size
-            if not good:
-                break
-        fine[leaf] = good
+        if 8 + 2 * rows[leaf] > page:
+            return False
+        for row in range(rows[leaf]):
+            pointer = base + 8 + 2 * row
+            at = base + (np.int64(data[pointer]) << 8 | np.int64(data[pointer + 1]))
+            if not _decode_row(data, at, base + page, usable, target, stop, firsts[leaf] + row, values, nulls, rowids):
+                return False
+    return True

@@ -34,7 +34,7 @@ _IDLE_OF: Mapping[Edit, str] = {
     Edit.GRAPH_REGION: _LAUNCHING,
     Edit.FUSE_KERNELS: _LAUNCHING,
     Edit.TO_WORKERS: _BEFORE,
-    Edit.DROP_RANGE: f"({_BEFORE}) or ({_OF_CALL}) or ({_AFTER})",
+    Edit.DROP_RANGE: f"({_BEFORE}) or ({_OF_CALL}) or ({_AFTER}) or ({_LAUNCHING})",
 }
 _COPY_EDITS = {Edit.DROP_COPY, Edit.PIN, Edit.BATCH_COPIES, Edit.OVERLAP_COPY}
 _KERNEL_EDITS = {Edit.SHRINK_KERNEL, Edit.LOWER_PRECISION}
@@ -87,6 +87,12 @@ def _claim_ids(con: Connection, on: str, ids: Iterable[int], edits: Iterable[Edi
             "create or replace temp table wanted_ops as select id from gpu_op where api_call in (select id from wanted)"
         )
         merge(result, _copies(con, loop, chosen, "wanted_ops"))
+    if Edit.DROP_RANGE in chosen:  # the whole block goes: what it launches to compute the value is not needed either
+        con.execute(
+            "insert into wanted select api_call from read_block where (loop, path) in (select loop, path from read_block"
+            " where loop = ? and api_call in (select id from wanted))",
+            [loop],
+        )
     conditions = [f"({_IDLE_OF[edit]})" for edit in chosen if edit in _IDLE_OF]
     if conditions:
         rows = con.execute(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpudiag import authoring, library
-from gpudiag.model import GpudiagError
+from gpudiag.errors import GpudiagError
 
 
 @pytest.fixture

@@ -15,7 +15,8 @@ from click.testing import CliRunner, Result
 
 from gpudiag import __version__
 from gpudiag.cli import main
-from gpudiag.model import GpudiagError, Report
+from gpudiag.errors import GpudiagError
+from gpudiag.model import Report
 
 from .report import samples
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpudiag import library, yamlfile
-from gpudiag.model import GpudiagError
+from gpudiag.errors import GpudiagError
 
 RULE = """\
 code: U01

@@ -9,7 +9,7 @@ import pytest
 
 from gpudiag import store
 from gpudiag.library import load
-from gpudiag.model import GpudiagError
+from gpudiag.errors import GpudiagError
 from gpudiag.rulecheck import fill, same, short_name, views_for
 
 Row = tuple[Any, ...]

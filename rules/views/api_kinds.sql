@@ -32,9 +32,16 @@ create macro names_input(message) as regexp_matches(lower(message),
 -- Whether an NVTX message is a framework's own annotation of one operator, not a mark of the program.
 create macro names_operator(message) as regexp_matches(message, ', (op_id|seq) = \d+|^(aten|torch|autograd|onnx)::|traceMarker');
 
+-- Whether a file belongs to a data loader.
+create macro is_data_loader(file) as regexp_matches(file,
+    'torch/utils/data/(dataloader|_utils/)|torchdata/|tensorflow/python/data|nvidia/dali|grain/|webdataset/|datasets/iterable_dataset');
+
 -- Whether a Python stack (frames, innermost first) was inside a data loader.
-create macro in_data_loader(frames) as len(list_filter(frames, lambda f: regexp_matches(f.file,
-    'torch/utils/data/(dataloader|_utils/)|torchdata/|tensorflow/python/data|nvidia/dali|grain/|webdataset/|datasets/iterable_dataset'))) > 0;
+create macro in_data_loader(frames) as len(list_filter(frames, lambda f: is_data_loader(f.file))) > 0;
+
+-- The user's own frame that called the outermost data loader of a Python stack; null outside data loaders.
+create macro loader_entry(frames) as case when in_data_loader(frames) then user_frame(
+    frames[len(frames) - list_position(list_reverse(list_transform(frames, lambda f: coalesce(is_data_loader(f.file), false))), true) + 2 :]) end;
 
 -- The innermost frame of a Python stack that is the user's own code: not installed packages, not the standard library.
 create macro user_frame(frames) as list_filter(frames, lambda f: f.file is not null and not regexp_matches(f.file,

@@ -37,7 +37,6 @@
 --   fp64_pct: use of the double-precision pipe, % of peak
 --   fp32_pct: use of the single-precision pipe, % of peak
 --   tensor_pct: use of the tensor pipe, % of peak
---   tensor_inst: tensor-core instructions
 --   global_sectors: 32-byte sectors that global accesses moved through L2
 --   global_excess: of those, more than the accesses needed
 --   bytes_per_sector_ld: bytes of each loaded sector that threads used, of 32
@@ -50,6 +49,7 @@
 --   local_requests: local-memory requests of L1
 --   spill_requests: of those, spills
 --   spill_share: spills as a part of all global and local requests, 0 to 1; on a details page as ncu states it
+--   spill_inst_share: spills as a part of all instructions, 0 to 1
 --   l1_hit_pct: L1 hit rate
 --   l2_hit_pct: L2 hit rate
 create view kernel_facts as
@@ -88,15 +88,14 @@ with wide as (
             'sm__inst_executed_pipe_fp64_op_dmma.avg.pct_of_peak_sustained_active')) as fp64_pct,
         max(value) filter (where metric in ('sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_active', 'sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active')) as fp32_pct,
         max(value) filter (where regexp_matches(metric, '^sm__(inst_executed_pipe_tensor|pipe_tensor)[a-z0-9_]*\.avg\.pct_of_peak_sustained_(active|elapsed)$')) as tensor_pct,
-        sum(value) filter (where regexp_matches(metric, '^sm__inst_executed_pipe_tensor[a-z0-9_]*\.sum$')) as tensor_inst,
         max(value) filter (where metric in ('memory_l2_theoretical_sectors_global')) as global_sectors,
         max(value) filter (where metric = 'derived__memory_l2_theoretical_sectors_global_excessive') as global_excess,
         max(value) filter (where metric = 'smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio') as bytes_per_sector_ld,
         max(value) filter (where metric = 'memory_l1_wavefronts_shared') as shared_wavefronts,
         max(value) filter (where metric = 'derived__memory_l1_wavefronts_shared_excessive') as shared_excess,
         max(value) filter (where metric = 'lts__t_sectors.sum') as l2_sectors,
-        sum(value) filter (where metric in ('lts__t_sectors_srcunit_tex_op_atom.sum', 'lts__t_sectors_srcunit_tex_op_red.sum',
-            'lts__t_sectors_op_atom.sum', 'lts__t_sectors_op_red.sum')) as l2_atomic_sectors,
+        coalesce(sum(value) filter (where metric in ('lts__t_sectors_srcunit_tex_op_atom.sum', 'lts__t_sectors_srcunit_tex_op_red.sum')),
+            sum(value) filter (where metric in ('lts__t_sectors_op_atom.sum', 'lts__t_sectors_op_red.sum'))) as l2_atomic_sectors,
         max(value) filter (where metric in ('lts__d_atomic_input_cycles_active.avg.pct_of_peak_sustained_elapsed', 'lts__d_atomic_input_cycles_active.max.pct_of_peak_sustained_elapsed')) as atomic_unit_pct,
         max(value) filter (where metric = 'lts__cycles_active.max') / nullif(max(value) filter (where metric = 'lts__cycles_active.avg'), 0) as l2_imbalance,
         sum(value) filter (where metric in ('l1tex__t_requests_pipe_lsu_mem_local_op_ld.sum', 'l1tex__t_requests_pipe_lsu_mem_local_op_st.sum')) as local_requests,
@@ -105,6 +104,7 @@ with wide as (
                 'l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum', 'l1tex__t_requests_pipe_lsu_mem_global_op_st.sum',
                 'l1tex__t_requests_pipe_lsu_mem_local_op_ld.sum', 'l1tex__t_requests_pipe_lsu_mem_local_op_st.sum')), 0),
             max(value) filter (where metric = 'derived__local_spilling_requests_pct') / 100) as spill_share,
+        max(value) filter (where metric = 'derived__local_spilling_requests') / nullif(max(value) filter (where metric = 'smsp__inst_executed.sum'), 0) as spill_inst_share,
         max(value) filter (where metric = 'l1tex__t_sector_hit_rate.pct') as l1_hit_pct,
         max(value) filter (where metric = 'lts__t_sector_hit_rate.pct') as l2_hit_pct
     from kernel_metric group by profile

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from gpudiag import rulecheck, yamlfile
 from gpudiag.library import FRAMEWORK_HEADINGS, Library, load, parse_rule
-from gpudiag.model import GpudiagError, Rule
+from gpudiag.errors import GpudiagError
+from gpudiag.model import Rule
 from gpudiag.rulelint import PLACEHOLDER, check
 
 __all__ = ["check", "rule_index", "rule_page", "scaffold", "schema_json"]

@@ -36,7 +36,7 @@ class Failure(click.ClickException):
 
 
 def _user_errors() -> tuple[type[Exception], ...]:
-    from gpudiag.model import GpudiagError
+    from gpudiag.errors import GpudiagError
 
     return (GpudiagError,)
 
@@ -167,7 +167,7 @@ def explain(
     else:
         from gpudiag.report import markdown
 
-        _deliver(markdown.render(report, titles=_titles(report, rule_dirs)), output, in_colour=True)
+        _deliver(markdown.render(report), output, in_colour=True)
     if fail_on and _fails(report, fail_on):
         raise click.exceptions.Exit(1)
 
@@ -246,12 +246,6 @@ def _library(rule_dirs: tuple[Path, ...]) -> Library:
     from gpudiag import library
 
     return library.load(rule_dirs)
-
-
-def _titles(report: Report, rule_dirs: tuple[Path, ...]) -> Mapping[str, str]:
-    if not report.clear and not report.suppressed:
-        return {}
-    return {code: rule.title for code, rule in _library(rule_dirs).by_code.items()}
 
 
 def _fails(report: Report, fail_on: str) -> bool:

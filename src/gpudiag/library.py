@@ -18,7 +18,8 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from gpudiag import sqlcheck, yamlfile
-from gpudiag.model import Framework, Frozen, GpudiagError, Param, Price, Rule, Text
+from gpudiag.errors import GpudiagError
+from gpudiag.model import Framework, Frozen, Param, Price, Rule, Text
 
 FRAMEWORK_HEADINGS: dict[str, Framework] = {
     "PyTorch": "pytorch", "CuPy": "cupy", "Numba": "numba", "JAX": "jax", "CUDA C++": "cuda", "Triton": "triton",

@@ -8,12 +8,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 
-class GpudiagError(Exception):
-    """Something the user can act on: one sentence that names the file and the next thing to try."""
-
-
 class Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # Building a model's validator is put off until it is used: most runs need few of them.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Edit(StrEnum):
@@ -294,3 +291,4 @@ class Report(Frozen):
     not_evaluated: tuple[Unevaluated, ...] = ()
     suppressed: tuple[Suppressed, ...] = ()
     notes: tuple[Note, ...] = ()
+    titles: dict[str, str] = Field(default_factory=dict, description="titles of the codes named in clear and suppressed")

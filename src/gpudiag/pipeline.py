@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 
-from gpudiag import __version__, store, summary, window
-from gpudiag.evaluate import evaluate_all
+from gpudiag import __version__, store
 from gpudiag.ingest import ingest
-from gpudiag.library import Library, load
-from gpudiag.model import GpudiagError, Report, Tool, Unevaluated
-from gpudiag.rank import rank
+
+if TYPE_CHECKING:
+    from gpudiag.library import Library
+    from gpudiag.model import Report
 
 Connection = duckdb.DuckDBPyConnection
 Progress = Callable[[str], None]
+
+# Below this many bytes of input the store stays in memory; above it goes to a temporary file, which DuckDB compresses.
+_IN_MEMORY = 50_000_000
+_PACKED = 10  # exports shrink about tenfold under xz and gzip
 
 
 def explain(
@@ -33,14 +39,18 @@ def explain(
     Raises GpudiagError with one sentence when a file cannot be read or an argument names nothing that exists.
     """
     say = progress or (lambda _: None)
-    library = load(rule_dirs).with_overrides(overrides or {})
-    with tempfile.TemporaryDirectory(prefix="gpudiag-") as folder:
+    user_dirs = tuple(rule_dirs)
+    # A sandbox has to open the store, so that must be a file when there are rules of the user's.
+    in_memory = not user_dirs and sum(map(_size, paths)) < _IN_MEMORY
+    with tempfile.TemporaryDirectory(prefix="gpudiag-") as folder, ThreadPoolExecutor(1) as helper:
+        loading = helper.submit(_library, user_dirs, overrides or {})  # its imports take as long as reading a small file
         file = Path(folder) / "store.duckdb"
-        con = store.create(str(file))
+        con = store.create(":memory:" if in_memory else str(file))
         try:
             for path in paths:
                 say(f"reading {path.name}")
                 ingest(path, con, Path(folder))
+            library = loading.result()
             say("finding loops")
             prepare(con, library)
             say("looking for causes")
@@ -53,8 +63,26 @@ def explain(
             con.close()
 
 
+def _library(user_dirs: Sequence[Path], overrides: Mapping[str, float]) -> Library:
+    from gpudiag.library import load
+
+    return load(user_dirs).with_overrides(overrides)
+
+
+def _size(path: Path) -> int:
+    """Bytes to read; files that do not exist count nothing here, reading them says so."""
+    try:
+        if path.is_dir():
+            return sum(file.stat().st_size for file in path.iterdir() if file.is_file())
+        return path.stat().st_size * (_PACKED if path.suffix in (".xz", ".gz", ".zst") else 1)
+    except OSError:
+        return 0
+
+
 def prepare(con: Connection, library: Library) -> None:
     """From filled canonical tables to views that rules can query: settings, macros, loops, views."""
+    from gpudiag import window
+
     store.load_settings(con, library.setting_values)
     store.load_macros(con, library.views)
     row = con.execute("select (select count(*) from loop) + (select count(*) from iteration)").fetchone()
@@ -67,6 +95,11 @@ def build_report(
     con: Connection, library: Library, iteration_times: Mapping[str, float], file: Path | None = None
 ) -> Report:
     """The report of a prepared, locked store."""
+    from gpudiag import summary
+    from gpudiag.evaluate import evaluate_all
+    from gpudiag.model import Report, Tool, Unevaluated
+    from gpudiag.rank import rank
+
     evaluation = evaluate_all(library, con, file)
     run = summary.run(con, library.setting_values, iteration_times)
     findings, minor = rank(con, evaluation, library, run.loops, run.frameworks)
@@ -85,7 +118,9 @@ def build_report(
         ),
         suppressed=evaluation.suppressed,
         notes=evaluation.notes,
+        titles={
+            code: library.by_code[code].title
+            for code in (*(o.rule.code for o in evaluation.clear), *(s.code for s in evaluation.suppressed))
+        },
     )
 
-
-__all__ = ["GpudiagError", "build_report", "explain", "prepare"]

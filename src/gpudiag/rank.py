@@ -13,10 +13,12 @@ from gpudiag.evaluate import Evaluation, message, plain
 from gpudiag.library import Library
 from gpudiag.model import (
     SEVERITIES,
+    Basis,
     Finding,
     Fired,
     Framework,
     Gain,
+    GainKind,
     Loop,
     Place,
     Remedy,
@@ -167,7 +169,7 @@ def _gain(item: _Priced, cumulative_share: float) -> Gain:
     """Prices are bounds by interval arithmetic until the timeline is re-simulated, and are labelled so."""
     price = item.rule.price
     assert price is not None
-    basis = "loop" if item.loop else "kernel"
+    basis: Basis = "loop" if item.loop else "kernel"
     loop = item.loop.id if item.loop else None
     if price.kind == "test_needed":
         return Gain(kind="test_needed", basis=basis, loop=loop, test=price.test)
@@ -181,7 +183,7 @@ def _gain(item: _Priced, cumulative_share: float) -> Gain:
         before = float(worst.get("duration_ns") or 0.0) / 1e6
         cumulative = None
     after = before * (1 - share)
-    kind = "lower_bound" if price.kind == "lower_bound" else "upper_bound"
+    kind: GainKind = "lower_bound" if price.kind == "lower_bound" else "upper_bound"
     return Gain(
         kind=kind, basis=basis, loop=loop, before_ms=before, after_ms=after, low_ms=after, high_ms=before,
         speedup=before / after if after > 0 else None, share=share, cumulative_after_ms=cumulative,

@@ -22,7 +22,8 @@ import duckdb
 from gpudiag import pipeline, store, yamlfile
 from gpudiag.evaluate import Known, by_loop, evaluate, message
 from gpudiag.library import Library
-from gpudiag.model import Fired, GpudiagError, NotEvaluated, Outcome, Row, Rule
+from gpudiag.errors import GpudiagError
+from gpudiag.model import Fired, NotEvaluated, Outcome, Row, Rule
 from gpudiag.sqlcheck import relations_of, strip_comments
 from gpudiag.tables import BY_NAME, Table
 

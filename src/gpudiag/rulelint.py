@@ -13,7 +13,8 @@ import duckdb
 from gpudiag import pipeline, rulecheck, sqlcheck, store, yamlfile
 from gpudiag.evaluate import ID_LISTS
 from gpudiag.library import Library, Problem, is_packaged, near, packaged_dir, scan
-from gpudiag.model import GpudiagError, Rule
+from gpudiag.errors import GpudiagError
+from gpudiag.model import Rule
 from gpudiag.templating import TemplateProblem, render
 
 PLACEHOLDER = "FILL IN"  # what `gpudiag rules new` leaves for the author to write

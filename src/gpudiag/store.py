@@ -7,16 +7,19 @@ database before anything that a stranger wrote (a rule, a view) is run.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 import duckdb
 
-from gpudiag.model import GpudiagError
+from gpudiag.errors import GpudiagError
 from gpudiag.tables import TABLES
 
 Connection = duckdb.DuckDBPyConnection
 
 _VIEW = re.compile(r"((?:^[ \t]*--[^\n]*\n)*)^create\s+(?:or\s+replace\s+)?(view|macro)\s+(\w+)", re.I | re.M)
+_COMMENT = re.compile(r"--[^\n]*")
+_WORD = re.compile(r"\w+")
 _MATERIALISED = re.compile(r"^[ \t]*--[ \t]*materialised:", re.M)
 
 
@@ -38,36 +41,57 @@ def create(path: str = ":memory:", *, memory_limit: str | None = None, threads: 
 
 
 def load_settings(con: Connection, settings: Mapping[str, float]) -> None:
-    """Fill the `setting` table; views read it through the `setting(name)` macro below."""
+    """Fill the `setting` table, and define the macro `setting(name)` that views read it through.
+
+    The macro holds the values as constants, so that the planner sees numbers. A view that names a setting nobody
+    defined fails to run: it must not compare with NULL and stay silent.
+    """
     con.execute("delete from setting")
     if settings:
         con.executemany("insert into setting values (?, ?)", [(name, value) for name, value in settings.items()])
-    # A view that names a setting nobody defined must fail to run, not compare with NULL and stay silent.
-    con.execute(
-        "create or replace macro setting(wanted) as coalesce((select any_value(value) from setting where name = wanted),"
-        " error('no such setting: ' || wanted))"
-    )
+    cases = " ".join(f"when '{name}' then {value!r}" for name, value in settings.items())
+    known = f"case wanted {cases} " if settings else "case when false then 0.0 "
+    con.execute(f"create or replace macro setting(wanted) as {known}else error('no such setting: ' || wanted) end")
 
 
 def load_views(con: Connection, views: Iterable[tuple[str, str]]) -> None:
     """Create views and macros from (file name, SQL) pairs, in the order their references need.
 
     A view whose comment block says `-- materialised: why` becomes a table: several rules read it and it is not cheap.
+    Tables that do not need one another are filled side by side.
     """
-    pending = [(file, statement) for file, sql in views for statement in split_views(sql)]
-    while pending:
-        postponed: list[tuple[str, str]] = []
-        problem: duckdb.Error | None = None
-        for file, statement in pending:
-            try:
-                con.execute(as_stored(statement))
-            except (duckdb.CatalogException, duckdb.BinderException) as error:
-                problem = problem or error
-                postponed.append((file, statement))
-        if len(postponed) == len(pending):
-            file = postponed[0][0]
-            raise GpudiagError(f"{file}: this view cannot be created: {problem}")
-        pending = postponed
+    load_macros(con, views := list(views))
+    pending = {name: (file, statement) for file, sql in views for name, statement in _named_views(sql)}
+    references = {
+        name: (set(_WORD.findall(_COMMENT.sub("", statement))) & pending.keys()) - {name}
+        for name, (_, statement) in pending.items()
+    }
+    with ThreadPoolExecutor(2) as pool:
+        while pending:
+            ready = [name for name in pending if not references[name] & pending.keys()]
+            if not ready:
+                raise GpudiagError(f"{next(iter(pending.values()))[0]}: views refer to one another in a circle.")
+            tables = [name for name in ready if _MATERIALISED.search(pending[name][1])]
+            for name in ready:
+                if name not in tables:
+                    _create(con, *pending[name])
+            list(pool.map(_create, [con.cursor() for _ in tables], *zip(*(pending[name] for name in tables), strict=True)))
+            for name in ready:
+                del pending[name]
+
+
+def _create(con: Connection, file: str, statement: str) -> None:
+    try:
+        con.execute(as_stored(statement))
+    except (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException) as error:
+        raise GpudiagError(f"{file}: this view cannot be created: {error}") from error
+
+
+def _named_views(sql: str) -> Iterator[tuple[str, str]]:
+    for statement in split_views(sql):
+        match = _VIEW.search(statement)
+        if match and match.group(2).lower() == "view":
+            yield match.group(3), statement
 
 
 def load_macros(con: Connection, views: Iterable[tuple[str, str]]) -> None:

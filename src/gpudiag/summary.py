@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 import duckdb
 
 from gpudiag.library import near
-from gpudiag.model import Finding, GpudiagError, Input, Kernel, Loop, Run, Verdict
+from gpudiag.errors import GpudiagError
+from gpudiag.model import Finding, Input, Kernel, Loop, Run, Verdict
 from gpudiag.templating import clean, code, pct
 
 Connection = duckdb.DuckDBPyConnection
@@ -117,6 +118,8 @@ def _top(run: Run, first: Finding) -> str:
     if gain.kind == "test_needed":
         return f"{first.title}; only an experiment can tell what it costs."
     loop = next((loop for loop in run.loops if loop.id == gain.loop), None)
+    if loop and gain.share > 0.99:
+        return f"{first.title}: that is all of {code(loop.name)}."
     of = f"an iteration of {code(loop.name)}" if loop else "the kernel's time"
     if loop and loop.source == "unknown":
         of = "the recorded work"

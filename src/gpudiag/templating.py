@@ -84,10 +84,10 @@ def pct(share: float | None) -> str:
 
 
 def num(value: float | None) -> str:
-    """A count or a figure: `12,345`, `3.14`."""
+    """A count or a figure, at most two digits below ten: `12,345`, `24`, `7.8`, `0.35`."""
     if value is None:
         return "unknown"
-    return f"{value:,.0f}" if float(value).is_integer() else _three(value)
+    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 9.95 else f"{value:.2g}"
 
 
 def plural(count: float | Sequence[object] | None, one: str, many: str | None = None) -> str:

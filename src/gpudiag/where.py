@@ -68,7 +68,10 @@ def _lines(
         before = bool(rule.price and set(rule.price.best) & _BEFORE_CALL)
         counted = _vote(con, calls, "true" if before else "inside") or _vote(con, calls, "true")
     total = sum(row[3] for row in counted)
-    return [(f, n, fn, k / total) for f, n, fn, k in counted[:_LINES] if k >= total / 10]
+    lines = [(f, n, fn, k / total) for f, n, fn, k in counted[:_LINES] if k >= total / 10]
+    # Where input was asked for comes before the code that prepared it: that is where the loader is set up.
+    asked = _asked_for_input(con, calls) if calls else []
+    return asked + [line for line in lines if line[:2] not in {entry[:2] for entry in asked}]
 
 
 def _vote(con: Connection, calls: Sequence[int], condition: str) -> list[tuple[str, int | None, str | None, int]]:
@@ -80,6 +83,22 @@ def _vote(con: Connection, calls: Sequence[int], condition: str) -> list[tuple[s
         """,
         [list(calls)],
     ).fetchall()
+
+
+def _asked_for_input(
+    con: Connection, calls: Sequence[int]
+) -> list[tuple[str, int | None, str | None, float]]:
+    """The line that asked the data loader for input, when most samples before these calls were inside one."""
+    rows = con.execute(
+        """
+        select entry_file, entry_line, any_value(entry_function), count(*) / sum(count(*)) over () as part
+        from call_sample
+        where api_call in (select unnest(?::integer[])) and fetches_input and entry_file is not null
+        group by entry_file, entry_line order by part desc, entry_file, entry_line limit 1
+        """,
+        [list(calls)],
+    ).fetchall()
+    return [tuple(row) for row in rows]
 
 
 def _calls(con: Connection, row: Mapping[str, Any]) -> list[int] | None:

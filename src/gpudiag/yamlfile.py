@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import yaml
 
-from gpudiag.model import GpudiagError
+from gpudiag.errors import GpudiagError
 
 MAX_BYTES = 256 * 1024  # the longest rule is a few KB; anything near this is not a rule
 MAX_ALIASES = 20  # enough to share a row in a test; far too few for a "billion laughs" file

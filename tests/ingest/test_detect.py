@@ -16,7 +16,7 @@ from gpudiag.ingest import ingest
 from gpudiag.ingest.detect import detect
 from gpudiag.ingest.nsys_rep import export
 from gpudiag.ingest.unpack import unpack
-from gpudiag.model import GpudiagError
+from gpudiag.errors import GpudiagError
 from gpudiag.store import create
 
 REPORT = b"NVIDIA Tegra Profiler Report 36398880.\n" + bytes(100)

@@ -9,7 +9,7 @@ import pytest
 
 from gpudiag import store
 from gpudiag.ingest import ncu
-from gpudiag.model import GpudiagError
+from gpudiag.errors import GpudiagError
 
 KERNEL = "void app::scale<float, (int)4>(float *, int)"
 DETAILS_HEADER = (

@@ -14,7 +14,7 @@ import duckdb
 import pytest
 
 from gpudiag.ingest import ingest
-from gpudiag.model import GpudiagError
+from gpudiag.errors import GpudiagError
 from gpudiag.store import create
 
 PID_A, PID_B = 100, 200

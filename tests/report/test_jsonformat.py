@@ -23,7 +23,7 @@ KEYS = [
     "clear",
     "not_evaluated",
     "suppressed",
-    "notes",
+    "notes", "titles",
 ]
 LOOP = ["id", "name", "source", "iterations", "iteration_ms", "iteration_ms_unprofiled", "share_of_span", "budget"]
 FINDING = [

@@ -16,5 +16,5 @@ class MarkdownFile(SingleFileSnapshotExtension):
 
 @pytest.mark.parametrize("name", samples.ALL)
 def test_markdown(name: str, snapshot: SnapshotAssertion) -> None:
-    text = markdown.render(samples.ALL[name](), titles=samples.TITLES)
+    text = markdown.render(samples.ALL[name]().model_copy(update={"titles": samples.TITLES}))
     assert text == snapshot(extension_class=MarkdownFile)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import duckdb
 
-from gpudiag.model import GpudiagError
+from gpudiag.errors import GpudiagError
 
 
 def ingest(path: Path, con: duckdb.DuckDBPyConnection, workdir: Path) -> None:
@@ -39,6 +39,7 @@ def _read(file: Path, kind: str, con: duckdb.DuckDBPyConnection, workdir: Path, 
         from gpudiag.ingest import ncu
 
         ncu.read(file, con)
+        con.execute('update "input" set file = ? where id = (select max(id) from "input")', [path.name])
         return
     from gpudiag.ingest import nsys
     from gpudiag.ingest.parquet import ParquetSource

@@ -8,7 +8,7 @@ import sqlite3
 from pathlib import Path
 
 from gpudiag.ingest.sqlite import uri
-from gpudiag.model import GpudiagError
+from gpudiag.errors import GpudiagError
 
 HEAD = 65_536
 """Bytes looked at: enough for every header, and for the first keys of a trace."""

@@ -14,7 +14,7 @@ import polars as pl
 
 from gpudiag.ingest import ncu_labels, ncu_names, ncu_numbers, ncu_page, ncu_sentences, ncu_units
 from gpudiag.ingest.ncu_page import Page
-from gpudiag.model import GpudiagError
+from gpudiag.errors import GpudiagError
 
 Connection = duckdb.DuckDBPyConnection
 

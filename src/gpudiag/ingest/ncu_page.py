@@ -14,7 +14,7 @@ from pathlib import Path
 import polars as pl
 
 from gpudiag.ingest.ncu_numbers import PageKind
-from gpudiag.model import GpudiagError
+from gpudiag.errors import GpudiagError
 
 _IDENTITY = (
     "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Kernel Time", "Context", "Stream",

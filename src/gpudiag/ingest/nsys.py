@@ -18,7 +18,7 @@ from gpudiag.ingest import (
 )
 from gpudiag.ingest.nsys_enums import read_enums
 from gpudiag.ingest.source import Source, texts
-from gpudiag.model import GpudiagError
+from gpudiag.errors import GpudiagError
 
 _EVENT_TABLES = (
     nsys_api.TABLE, "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET",

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from gpudiag.model import GpudiagError
+from gpudiag.errors import GpudiagError
 
 TIMEOUT_S = 1800.0
 """A report of 10 GB exports in a few minutes; a hung tool must not hang us."""

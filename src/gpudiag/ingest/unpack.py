@@ -9,7 +9,7 @@ import zlib
 from pathlib import Path
 from typing import IO, cast
 
-from gpudiag.model import GpudiagError
+from gpudiag.errors import GpudiagError
 
 LIMIT = 64 * 1024**3
 """Most bytes a compressed input may unfold to: far above any export seen, far below what fills a server's disk."""

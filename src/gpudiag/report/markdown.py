@@ -34,12 +34,9 @@ class Safe(str):
     """Markdown already escaped; any other string that a template prints goes through `escape.plain`."""
 
 
-def render(report: Report, limit: int | None = None, titles: Mapping[str, str] | None = None) -> str:
-    """The whole report, ending in a newline. `limit`: findings told in full, the others get a line each.
-
-    `titles` maps rule codes to titles, for the sections that the report knows by code alone.
-    """
-    view = {**_view(report, limit), "titles": titles or {}}
+def render(report: Report, limit: int | None = None) -> str:
+    """The whole report, ending in a newline. `limit`: findings told in full, the others get a line each."""
+    view = {**_view(report, limit), "titles": report.titles}
     parts = (_environment().get_template(f"{name}.md.j2").render(view).strip() for name in SECTIONS)
     return "\n\n".join(part for part in parts if part) + "\n"
 

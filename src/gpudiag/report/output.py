@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from gpudiag.model import GpudiagError
+from gpudiag.errors import GpudiagError
 
 
 def to_file(text: str, path: Path) -> None:

@@ -26,7 +26,7 @@ BUDGET = {
     "idle_sync": "**idle after a wait**: the CPU stopped for a result, so nothing was queued",
     "idle_input": "**idle, waiting for input**: the next batch was not ready",
     "idle_allocation": "**idle during allocation**: `cudaMalloc`, `cudaFree` or the like held the CPU",
-    "idle_other": "**idle, cause not known**",
+    "idle_other": "**idle, the CPU is busy elsewhere**: it worked on something other than launching",
 }
 UNUSED = "**idle**: this loop sends it no work"
 BAR = 20

@@ -1,0 +1,87 @@
+"""The period of a repeated sequence of operations, and where its turns begin."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpudiag.period import find_period, turn_starts
+
+MATCH, MIN_TURNS = 0.9, 4
+names = st.sampled_from("abcdefgh")
+
+
+def smallest_period(template: list[str]) -> int:
+    return next(p for p in range(1, len(template) + 1) if len(template) % p == 0 and template[p:] + template[:p] == template)
+
+
+@settings(max_examples=150, deadline=None)
+@given(template=st.lists(names, min_size=1, max_size=12), repeats=st.integers(8, 60))
+def test_the_period_is_the_shortest_stretch_that_repeats(template: list[str], repeats: int) -> None:
+    assert find_period(template * repeats, MATCH, MIN_TURNS) == smallest_period(template)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    template=st.lists(names, min_size=1, max_size=12), repeats=st.integers(20, 60), seed=st.integers(0, 1000),
+    noise=st.floats(0, 0.02),
+)  # fmt: skip
+def test_a_few_odd_operations_do_not_hide_the_period(template: list[str], repeats: int, seed: int, noise: float) -> None:
+    sequence = template * repeats
+    chance = random.Random(seed)
+    for index in chance.sample(range(len(sequence)), int(noise * len(sequence))):
+        sequence[index] = "odd"
+    assert find_period(sequence, MATCH, MIN_TURNS) == smallest_period(template)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10_000), length=st.integers(40, 400))
+def test_an_irregular_sequence_has_none(seed: int, length: int) -> None:
+    chance = random.Random(seed)
+    assert find_period([chance.choice("abcdefgh") for _ in range(length)], MATCH, MIN_TURNS) is None
+
+
+def test_a_template_that_seldom_repeats_is_no_loop() -> None:
+    template = [f"kernel{n}" for n in range(30)]
+    assert find_period(template * 3, MATCH, MIN_TURNS) is None
+    assert find_period(template * 8, MATCH, MIN_TURNS) == 30
+    assert find_period([], MATCH, MIN_TURNS) is None
+    assert find_period(["a"] * 3, MATCH, MIN_TURNS) is None
+
+
+@pytest.mark.parametrize("same", [10, 60, 300])
+def test_a_turn_of_many_equal_kernels_and_one_other_is_not_one_kernel_long(same: int) -> None:
+    """An optimizer launches hundreds of the same element-wise kernel; the loss is computed once a turn."""
+    assert find_period((["add"] * same + ["loss"]) * 40, MATCH, MIN_TURNS) == same + 1
+
+
+def test_what_comes_before_the_loop_does_not_matter() -> None:
+    setup = [f"setup{n}" for n in range(40)]
+    assert find_period(setup + list("abc") * 100, MATCH, MIN_TURNS) == 3
+
+
+@settings(max_examples=100, deadline=None)
+@given(template=st.lists(names, min_size=1, max_size=12, unique=True), repeats=st.integers(8, 40), shift=st.integers(0, 11))
+def test_a_turn_begins_after_the_longest_pause(template: list[str], repeats: int, shift: int) -> None:
+    pause = shift % len(template)
+    waits = [100 if index % len(template) == pause else 1 for index in range(len(template) * repeats)]
+    starts = turn_starts(template * repeats, waits, len(template), MATCH)
+    assert starts == list(range(pause, len(template) * (repeats - 1) + pause + 1, len(template)))[: len(starts)]
+    assert len(starts) >= repeats - 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(template=st.lists(names, min_size=2, max_size=12, unique=True), seed=st.integers(0, 1000))
+def test_turns_never_overlap_and_begin_alike(template: list[str], seed: int) -> None:
+    chance = random.Random(seed)
+    sequence = template * 30
+    for index in chance.sample(range(len(sequence)), len(sequence) // 50):
+        sequence[index] = "odd"
+    period = len(template)
+    starts = turn_starts(sequence, [1] * len(sequence), period, MATCH)
+    assert all(b - a >= period for a, b in zip(starts, starts[1:], strict=False))
+    assert len({sequence[start] for start in starts}) == 1
+    assert len(starts) >= 15

@@ -1,0 +1,113 @@
+"""The whole way from a file to a report: containers, formats, iteration times, determinism, and what stays untouched."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from captures import CAPTURES, report_of
+from gpudiag.errors import GpudiagError
+from gpudiag.model import Report
+from gpudiag.pipeline import explain
+from gpudiag.report import jsonformat
+
+ITEM = CAPTURES / "item_every_stage"
+SMALL = CAPTURES / "game_of_life_small" / "slow.sqlite.xz"
+
+
+def said(report: Report) -> dict[str, object]:
+    """The report as bots see it, without the names of the files it came from."""
+    document = json.loads(jsonformat.render(report))
+    del document["inputs"]
+    return document
+
+
+@pytest.fixture(scope="module")
+def export(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("captures") / "run.sqlite"
+    file.write_bytes(lzma.decompress(SMALL.read_bytes()))
+    return file
+
+
+def test_plain_gz_and_xz_exports_give_the_same_report(export: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "run.sqlite.gz"
+    packed.write_bytes(gzip.compress(export.read_bytes()))
+    assert said(explain([packed])) == said(explain([export])) == said(report_of(SMALL))
+
+
+def test_a_parquet_folder_gives_the_report_of_the_sqlite_export() -> None:
+    assert said(report_of(ITEM / "slow.parquetdir")) == said(report_of(ITEM / "slow.sqlite.xz"))
+
+
+def test_the_name_of_a_file_does_not_matter(export: Path, tmp_path: Path) -> None:
+    odd = tmp_path / "profile.csv"
+    odd.write_bytes(export.read_bytes())
+    assert said(explain([odd])) == said(report_of(SMALL))
+
+
+def test_twice_the_same_file_gives_the_same_bytes(export: Path) -> None:
+    assert jsonformat.render(explain([export])) == jsonformat.render(explain([export]))
+
+
+def test_nothing_is_written_beside_the_file_and_the_file_is_not_touched(export: Path) -> None:
+    before = (export.read_bytes(), os.listdir(export.parent), export.stat().st_mtime_ns)
+    explain([export])
+    assert (export.read_bytes(), os.listdir(export.parent), export.stat().st_mtime_ns) == before
+
+
+def test_a_read_only_file_in_a_read_only_folder_is_read(export: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "locked"
+    folder.mkdir()
+    copy = folder / "run.sqlite"
+    copy.write_bytes(export.read_bytes())
+    copy.chmod(0o400)
+    folder.chmod(0o500)
+    try:
+        assert explain([copy]).findings
+    finally:
+        folder.chmod(0o700)
+
+
+def test_the_unprofiled_time_of_a_loop_becomes_the_base_of_its_gains(export: Path) -> None:
+    report = explain([export], iteration_times={"iter": 493_000.0})
+    gain = report.findings[0].gain
+    assert report.run.loops[0].iteration_ms_unprofiled == pytest.approx(0.493)
+    assert gain.before_ms == pytest.approx(0.493)
+    assert gain.after_ms == pytest.approx(0.493 * (1 - gain.share))
+
+
+def test_an_iteration_time_for_no_loop_is_an_error_that_names_the_nearest(export: Path) -> None:
+    with pytest.raises(GpudiagError, match="did you mean iter"):
+        explain([export], iteration_times={"itre": 1.0})
+
+
+def test_a_threshold_can_be_overridden(export: Path) -> None:
+    assert "H01" in {f.code for f in explain([export]).findings}
+    report = explain([export], overrides={"H01.min_idle_share": 0.99})
+    assert "H01" not in {f.code for f in report.findings}
+
+
+def test_a_timeline_and_a_kernel_profile_are_explained_together() -> None:
+    folder = CAPTURES / "transpose"
+    report = explain([folder / "slow-naive.sqlite.xz", folder / "slow-naive.raw.csv.xz"])
+    assert [item.kind for item in report.inputs] == ["nsys", "ncu"]
+    assert report.findings[0].code == "K01"
+    assert report.run.loops and report.run.kernels
+
+
+def test_an_export_without_gpu_work_says_why_it_cannot_tell(export: Path, tmp_path: Path) -> None:
+    stripped = tmp_path / "run.sqlite"
+    stripped.write_bytes(export.read_bytes())
+    with sqlite3.connect(stripped) as database:
+        for table in ("KERNEL", "MEMCPY", "MEMSET", "RUNTIME", "SYNCHRONIZATION"):
+            database.execute(f"drop table if exists CUPTI_ACTIVITY_KIND_{table}")
+    report = explain([stripped])
+    assert report.verdict.state == "cannot_tell"
+    assert report.verdict.text.startswith("No GPU activity was recorded, because")
+    assert report.findings == ()

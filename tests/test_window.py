@@ -1,0 +1,208 @@
+"""Which loops are found in a capture, how long their turns are, and what counts as warm-up. All rows are synthetic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from . import timelines
+from .timelines import Case, launched, opened, turns
+
+# 40 µs of kernels in each turn of 100 µs.
+STEP = (("gemm()", 2.0, 10.0, 30.0), ("relu()", 6.0, 45.0, 10.0))
+
+
+def ranges(count: int, name: str, start: float = 0, every: float = 100, duration: float = 90, **more: Any) -> list[Case]:
+    """Ranges numbered like turns: name_0, name_1 …"""
+    return [
+        {"name": f"{name}_{n}", "start": start + n * every, "duration": duration, "label": f"{name}_{n}", **more}
+        for n in range(count)
+    ]
+
+
+def loops(case: Case, **settings: float) -> list[dict[str, Any]]:
+    with opened(case, settings=settings) as con:
+        return timelines.rows(con, "select * from loop order by id")
+
+
+def iterations(case: Case, **settings: float) -> list[dict[str, Any]]:
+    with opened(case, settings=settings) as con:
+        return timelines.rows(con, "select * from iteration order by loop, process, ordinal")
+
+
+def test_numbered_ranges_are_one_loop() -> None:
+    [loop] = loops({**launched(12, 100, *STEP), "nvtx_range": ranges(12, "step")})
+    assert (loop["name"], loop["nvtx_path"], loop["period_source"]) == ("step", "step", "nvtx")
+    assert (loop["steady_iterations"], loop["iteration_ns"], loop["share_of_span"]) == (9, pytest.approx(99_000, rel=0.02), 1)
+
+
+def test_alternating_phases_are_one_loop_and_a_turn_holds_both() -> None:
+    case = launched(12, 100, *STEP)
+    case["nvtx_range"] = [
+        {"name": "data", "start": 0, "duration": 20, "repeat": 12, "every": 100},
+        {"name": "train", "start": 21, "duration": 70, "repeat": 12, "every": 100},
+    ]
+    [loop] = loops(case)
+    assert loop["name"] == "data + train"
+    assert loop["steady_iterations"] == 9
+    assert loop["iteration_ns"] == pytest.approx(99_000, rel=0.02)
+
+
+def test_an_epoch_filled_by_iterations_gives_way_to_them() -> None:
+    case = launched(60, 100, *STEP)
+    epochs = ranges(6, "epoch", every=1000, duration=1000)
+    inner = [{**row, "parent": f"epoch_{n // 10}"} for n, row in enumerate(ranges(60, "iteration", duration=99))]
+    case["nvtx_range"] = epochs + inner
+    [loop] = loops(case)
+    assert (loop["name"], loop["nvtx_path"]) == ("iteration", "epoch / iteration")
+    assert loop["iteration_ns"] == pytest.approx(100_000, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [{"name": "ncclAllReduce", "domain": "NCCL"}, {"name": "aten::add, op_id = 3"}, {"name": "step", "kind": "start_end"}],
+    ids=["library domain", "operator", "start_end"],
+)
+def test_annotations_that_mark_no_turns_are_passed_over(annotation: Case) -> None:
+    case = launched(40, 100, *STEP)
+    case["nvtx_range"] = [{**annotation, "start": 0, "duration": 90, "repeat": 40, "every": 100}]
+    [loop] = loops(case)
+    assert (loop["period_source"], loop["nvtx_path"]) == ("period", None)
+
+
+def test_the_same_code_in_two_processes_is_one_loop() -> None:
+    one = launched(12, 100, *STEP)
+    other = launched(12, 100, *STEP, start=7)
+    for row in (*other["api_call"], *other["gpu_op"]):
+        row |= {"process": 1}
+    for row in other["api_call"]:
+        row |= {"thread": 1, "label": f"second {row['label']}"}
+    for row in other["gpu_op"]:
+        row |= {"device": 1, "stream": 1, "api_call": f"second {row['api_call']}"}
+    step = {"name": "step", "start": 0, "duration": 90, "repeat": 12, "every": 100}
+    [loop] = loops({
+        "thread": [{"id": 0, "process": 0}, {"id": 1, "process": 1}],
+        "api_call": one["api_call"] + other["api_call"], "gpu_op": one["gpu_op"] + other["gpu_op"],
+        "nvtx_range": [step, {**step, "process": 1, "thread": 1, "start": 7}],
+    })  # fmt: skip
+    assert (loop["name"], loop["processes"], loop["steady_iterations"]) == ("step", 2, 18)
+
+
+def test_a_host_that_runs_ahead_is_measured_on_the_gpu_s_clock() -> None:
+    # The host passes a turn in 10 µs; the GPU needs 100 µs for the kernel that the turn queues.
+    calls = {"label": "k", "name": "cudaLaunchKernel", "start": 1, "duration": 3, "repeat": 20, "every": 10}
+    kernels = {"api_call": "k", "name": "gemm()", "start": 5, "duration": 100, "repeat": 20, "every": 100}
+    case = {"api_call": [calls], "gpu_op": [kernels], "nvtx_range": ranges(20, "step", every=10, duration=9)}
+    [loop] = loops(case)
+    assert loop["iteration_ns"] == pytest.approx(100_000, rel=0.02)
+    last = iterations(case)[-1]
+    assert last["end"] == 2_005_000, "the last turn holds what was still queued"
+
+
+def test_first_turns_warm_up_and_do_not_count() -> None:
+    slow = launched(3, 1000, *STEP)
+    fast = launched(20, 100, *STEP, start=3000)
+    for row in fast["api_call"]:
+        row["label"] += " later"
+    for row in fast["gpu_op"]:
+        row["api_call"] += " later"
+    case = {
+        "api_call": slow["api_call"] + fast["api_call"], "gpu_op": slow["gpu_op"] + fast["gpu_op"],
+        "nvtx_range": ranges(3, "step", every=1000, duration=990) + [
+            {**row, "name": f"step_{n + 3}"} for n, row in enumerate(ranges(20, "step", start=3000))
+        ],
+    }  # fmt: skip
+    [loop] = loops(case)
+    assert loop["steady_iterations"] == 20
+    assert loop["iteration_ns"] == pytest.approx(99_500, rel=0.01)
+    assert [row["in_steady_state"] for row in iterations(case)][:4] == [False, False, False, True]
+
+
+def test_cold_start_steady_state_and_teardown_follow_one_another() -> None:
+    case = launched(12, 100, *STEP, start=5000)
+    case["nvtx_range"] = ranges(12, "step", start=5000)
+    case["api_call"] += [{"name": "cudaMalloc", "start": 0, "duration": 100}, {"name": "cudaFree", "start": 9000, "duration": 50}]
+    with opened(case) as con:
+        windows = timelines.rows(con, 'select kind, start, "end" from "window" order by start')
+    assert [(w["kind"], w["start"], w["end"]) for w in windows] == [
+        ("cold_start", 0, 5_300_000), ("steady_state", 5_300_000, 6_190_000), ("teardown", 6_190_000, 9_050_000),
+    ]  # fmt: skip
+
+
+def test_a_pause_of_many_turns_belongs_to_no_turn() -> None:
+    one, other = launched(10, 100, *STEP), launched(10, 100, *STEP, start=50_000)
+    for row in other["api_call"]:
+        row["label"] += " later"
+    for row in other["gpu_op"]:
+        row["api_call"] += " later"
+    case = {
+        "api_call": one["api_call"] + other["api_call"], "gpu_op": one["gpu_op"] + other["gpu_op"],
+        "nvtx_range": ranges(10, "step") + ranges(10, "step", start=50_000),
+    }  # fmt: skip
+    assert max(row["end"] - row["start"] for row in iterations(case)) <= 100_000
+
+
+def test_three_ranges_are_phases_and_no_loop() -> None:
+    case = launched(30, 100, *STEP)
+    case["nvtx_range"] = ranges(3, "epoch", every=1000, duration=990)
+    assert [loop["period_source"] for loop in loops(case)] == ["period"]
+
+
+def test_annotated_turns_that_hold_little_of_the_work_do_not_stand_for_it() -> None:
+    case = launched(60, 100, *STEP)
+    case["nvtx_range"] = ranges(4, "validate", start=0)
+    assert [(loop["name"], loop["period_source"]) for loop in loops(case)] == [("every gemm", "period")]
+    case["nvtx_range"] = ranges(40, "validate", start=0)
+    assert [loop["period_source"] for loop in loops(case)] == ["nvtx"]
+
+
+def test_without_annotations_the_period_of_the_kernels_is_the_loop() -> None:
+    case = launched(40, 100, *STEP)
+    [loop] = loops(case)
+    assert (loop["name"], loop["period_source"]) == ("every gemm", "period")
+    assert loop["iteration_ns"] == pytest.approx(100_000, rel=0.02)
+
+
+def test_a_turn_without_annotations_begins_after_the_host_s_longest_pause() -> None:
+    case = launched(40, 100, ("relu()", 2, 10, 10), ("gemm()", 40, 45, 10), ("softmax()", 44, 60, 10))
+    assert [loop["name"] for loop in loops(case)] == ["every relu"]
+    case = launched(40, 100, ("relu()", 2, 10, 10), ("gemm()", 6, 25, 10), ("softmax()", 80, 85, 10))
+    assert [loop["name"] for loop in loops(case)] == ["every softmax"]
+
+
+def test_work_that_never_repeats_counts_as_one_turn_and_says_so() -> None:
+    case = launched(1, 100, *[(f"kernel{n}()", n * 20, n * 20 + 5, 10) for n in range(60)])
+    [loop] = loops(case)
+    assert (loop["name"], loop["period_source"], loop["steady_iterations"]) == ("whole run", "unknown", 1)
+    assert loop["iteration_ns"] == 59 * 20_000 + 15_000
+
+
+def test_a_handful_of_operations_is_nothing_to_diagnose() -> None:
+    case = launched(1, 100, *[(f"kernel{n}()", n * 20, n * 20 + 5, 10) for n in range(5)])
+    assert loops(case) == []
+    assert [loop["name"] for loop in loops(case, min_ops=5)] == ["whole run"]
+    assert [loop["name"] for loop in loops(case, long_op_ns=10_000)] == ["whole run"]
+
+
+def test_a_very_long_loop_is_analysed_in_part_only() -> None:
+    case = launched(100, 100, *STEP)
+    case["nvtx_range"] = ranges(100, "step")
+    turned = iterations(case, max_ops=40)
+    assert len(turned) == 100
+    analysed = [row["ordinal"] for row in turned if row["analysed"] and row["in_steady_state"]]
+    assert 10 <= len(analysed) <= 30
+    assert analysed == list(range(analysed[0], analysed[0] + len(analysed))), "the turns right after warm-up"
+
+
+def test_turns_of_a_loop_never_overlap() -> None:
+    case = launched(20, 10, ("gemm()", 1, 5, 100))
+    case["nvtx_range"] = ranges(20, "step", every=10, duration=9)
+    turned = iterations(case)
+    assert all(a["end"] <= b["start"] for a, b in zip(turned, turned[1:], strict=False))
+    assert all(row["end"] >= row["start"] for row in turned)
+
+
+def test_given_turns_are_kept() -> None:
+    case: Case = {"iteration": [turns(5, 50)], **launched(20, 100, *STEP)}
+    assert len(iterations(case)) == 5

@@ -1,0 +1,65 @@
+"""Small synthetic captures: rows as beside a rule (microseconds, labels, repetitions), and stores made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from gpudiag import pipeline, store
+from gpudiag.library import Library, load
+from gpudiag.rulecheck import fill, views_for
+
+Case = dict[str, Any]
+
+
+@cache
+def library() -> Library:
+    """The packaged rules, views and settings."""
+    return load()
+
+
+@contextmanager
+def opened(case: Mapping[str, Any], *views: str, settings: Mapping[str, float] | None = None) -> Iterator[store.Connection]:
+    """A store of these rows with loops found (unless the case gives turns) and with the packaged views named."""
+    known = library().with_overrides({f"settings.{name}": value for name, value in (settings or {}).items()})
+    con = store.create(threads=1)
+    try:
+        fill(con, case, known)
+        pipeline.prepare(con, replace(known, views=_views(views)))
+        yield con
+    finally:
+        con.close()
+
+
+@cache
+def _views(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    return views_for(f"select 1 from {', '.join(names)}" if names else "select 1", library().views)
+
+
+def turns(count: int, length: float = 100, **more: Any) -> Case:
+    """One row for `count` turns of a loop, end to end."""
+    return {"start": 0, "duration": length, "repeat": count, "every": length, **more}
+
+
+def launched(count: int, every: float, *steps: tuple[str, float, float, float], start: float = 0) -> Case:
+    """`count` turns in each of which kernels are launched.
+
+    steps: (kernel, its launch's start in the turn, its own start in the turn, its duration).
+    """
+    calls, ops = [], []
+    for number, (kernel, call, begins, duration) in enumerate(steps):
+        again = {"repeat": count, "every": every}
+        label = f"{kernel} {number}"
+        calls.append({"label": label, "name": "cudaLaunchKernel", "start": start + call, "duration": 3, **again})
+        ops.append({"api_call": label, "name": kernel, "start": start + begins, "duration": duration, **again})
+    return {"api_call": calls, "gpu_op": ops}
+
+
+def rows(con: store.Connection, query: str, *values: Any) -> list[dict[str, Any]]:
+    """The result of a query, a dictionary a row."""
+    cursor = con.execute(query, list(values))
+    names = [column[0] for column in cursor.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]

@@ -39,7 +39,7 @@ with cold as (
     from gpu_op o join cold c on c.process = o.process and o.start >= c.start and o.start < c."end"
     where o.copy_kind = 'host_to_device'
 ), freed as (
-    select count(*) as frees, coalesce(sum("end" - start), 0) as ns from any_call where kind = 'free' and phase = 'cold_start'
+    select count(*) as frees, coalesce(sum(duration_ns), 0) as ns from setup_call where kind = 'free' and phase = 'cold_start'
 )
 select (select sum("end" - start) from "window") as recorded_ns, (select sum("end" - start) from cold) as cold_ns,
        u.bytes as upload_bytes, u.ns as upload_ns, u.pageable / greatest(u.bytes, 1) as pageable_share, f.frees, f.ns as free_ns

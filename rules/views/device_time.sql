@@ -10,8 +10,7 @@
 create view device_state as
 with op as (
     select o.device, o.start, o."end", op_class(o.kind, n.short) as class
-    from gpu_op o left join name n on n.id = o.name
-    where o."end" > o.start
+    from nearby_op o left join name n on n.id = o.name
 ), change as (
     select s.span, s.loop, s.device, greatest(o.start, s.start) as t, o.class, 1 as step
     from op o asof join span_device s on o.device = s.device and s.start <= o.start where o.start < s."end"
@@ -67,14 +66,14 @@ with idle as (
            d.start, d."end", s.thread as loop_thread
     from device_state d join span s using (span) where d.state = 'idle'
 ), first_op as (
-    select device, start, min(id) as op from gpu_op group by device, start
+    select device, start, min(id) as op from nearby_op group by device, start
 )
 select cast(i.gap as integer) as gap, i.span, i.loop, i.process, i.device, i.start, i."end", o.id as next_op,
        o.api_call as next_call, coalesce(a.thread, i.loop_thread) as thread
 from idle i
 left join first_op f on f.device = i.device and f.start = i."end"
-left join gpu_op o on o.id = f.op
-left join api_call a on a.id = o.api_call;
+left join nearby_op o on o.id = f.op
+left join nearby_call a on a.id = o.api_call;
 
 -- A call that held the host: a wait, an allocation or free, or a copy that returned only when it was done.
 -- materialised: looked up by time
@@ -89,7 +88,7 @@ select c.id, c.thread, c.start, c."end", c.kind,
        cast((c."end" - c.start) * case when c.kind = 'sync' or o.copy_kind = 'device_to_host' then setting('wait_factor') else 1 end as bigint) as shadow_ns
 from call c
 left join (
-    select api_call, max("end") as until, any_value(copy_kind) as copy_kind from gpu_op where kind = 'memcpy' and api_call is not null group by api_call
+    select api_call, max("end") as until, any_value(copy_kind) as copy_kind from nearby_op where kind = 'memcpy' and api_call is not null group by api_call
 ) o on o.api_call = c.id
 where c.kind in ('sync', 'alloc', 'free', 'host_alloc') or (c.kind = 'copy' and o.until <= c."end");
 

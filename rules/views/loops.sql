@@ -53,7 +53,7 @@ where l.total_ns > 0;
 create view work as
 select o.id as op, s.loop, t.turn, o.device, o.stream, o.kind, op_class(o.kind, n.short) as class, n.text as name, n.short,
        o.start, o."end", o."end" - o.start as duration_ns, o.api_call
-from gpu_op o
+from nearby_op o
 asof join span s on o.process = s.process and s.start <= o.start
 asof left join turn t on o.process = t.process and t.start <= o.start
 left join name n on n.id = o.name
@@ -100,7 +100,7 @@ select w.loop, w.name, any_value(w.short) as short, o.grid, o.block, cast(count(
        least(sum(w.duration_ns) / any_value(f.total_ns), any_value(f.busy_share)) as share,
        any_value(d.sm_count) as sm_count, any_value(d.cc_major) as cc_major, list(w.op order by w.op) as gpu_ops
 from work w
-join gpu_op o on o.id = w.op
+join nearby_op o on o.id = w.op
 join device d on d.id = w.device
 join loop_facts f on f.loop = w.loop
 where w.kind = 'kernel' group by w.loop, w.name, o.grid, o.block;

@@ -41,5 +41,5 @@ from (
 --   path: the range's path; null outside every range
 create view call_place as
 select c.id as api_call, a.path
-from api_call c asof left join annotation_at a on c.thread = a.thread and a.time <= c.start
+from nearby_call c asof left join annotation_at a on c.thread = a.thread and a.time <= c.start
 where c.id in (select id from call union all select api_call from work);

@@ -29,6 +29,28 @@ select cast(row_number() over (order by loop, process, min(start)) - 1 as intege
        min(start) as start, max("end") as "end", cast(count(*) as integer) as turns
 from grouped group by loop, process, thread, stretch;
 
+-- A GPU operation that began or ended while any span lasted. Columns as in gpu_op.
+-- materialised: a long capture holds far more operations than are analysed
+--   id: references gpu_op
+--   start: when it began (ns)
+--   end: when it ended (ns)
+--   device: references device
+--   process: references process
+--   stream: references stream
+--   kind: kernel, memcpy, memset or graph
+--   name: references name
+--   api_call: the outermost call that started it, when traced
+--   bytes: bytes copied or set (B)
+--   copy_kind: direction of a copy
+--   src_kind: kind of memory read
+--   dst_kind: kind of memory written
+--   grid: blocks in the grid
+--   block: threads in a block
+create view nearby_op as
+select id, start, "end", device, process, stream, kind, name, api_call, bytes, copy_kind, src_kind, dst_kind, grid, block
+from gpu_op
+where "end" > start and "end" > (select min(start) from span) and start < (select max("end") from span);
+
 -- A GPU that a span used.
 -- materialised: joins every operation with its span once
 --   span: references span
@@ -42,6 +64,6 @@ select s.span, s.loop, s.process, o.device, s.start, s."end"
 from (select distinct loop, process from span) l
 join (
     select distinct s.loop, o.process, o.device
-    from gpu_op o asof join span s on o.process = s.process and s.start <= o.start where o.start < s."end"
+    from nearby_op o asof join span s on o.process = s.process and s.start <= o.start where o.start < s."end"
 ) o on o.loop = l.loop and o.process = l.process
 join span s on s.loop = l.loop and s.process = l.process;

@@ -16,7 +16,8 @@
 create view blocking_call as
 with caused as (
     select cause_call as api_call, sum("end" - start) as ns from idle_piece
-    where cause_call is not null group by cause_call
+    where cause_call is not null  -- what lies inside another call that held the host belongs to that call
+        and not (doing = 'call' and api_call in (select id from holding_call)) group by cause_call
 ), inside as (
     select api_call, sum("end" - start) as ns from idle_piece
     where doing = 'call' and call_kind in ('sync', 'copy', 'free', 'alloc', 'host_alloc') and cause_call is distinct from api_call
@@ -24,7 +25,7 @@ with caused as (
 ), copied as (
     select api_call, any_value(copy_kind) as copy_kind, sum(bytes) as bytes,
            bool_or(src_kind = 'pageable' or dst_kind = 'pageable') as pageable
-    from gpu_op where kind = 'memcpy' and api_call is not null group by api_call
+    from nearby_op where kind = 'memcpy' and api_call is not null group by api_call
 ), read_before as (  -- an asynchronous read-back followed at once by a wait: how frameworks fetch a scalar
     select c.id as api_call, p.bytes, p.pageable
     from call c join call b on b.thread = c.thread and b.seq = c.seq - 1 join copied p on p.api_call = b.id
@@ -72,7 +73,7 @@ with copying as (
             and cause_call is distinct from api_call
         union all
         select cause_call, "end" - start from idle_piece
-        where cause_kind = 'copy'
+        where cause_kind = 'copy' and not (call_kind is not distinct from 'copy' and doing <> 'segment' and api_call <> cause_call)
     ) group by api_call
 ), shared as (
     select api_call, count(*) as copies from copying group by api_call
@@ -82,7 +83,7 @@ select c.op, c.api_call, c.loop, c.turn, p.path, o.copy_kind as direction, o.byt
        coalesce(a."end" - a.start, 0) as call_ns, cast(coalesce(e.ns, 0) as bigint) as exposed_ns,
        coalesce(a."end" >= c."end", false) as blocking, cast(coalesce(i.ns, 0) / s.copies as bigint) as idle_ns
 from copying c
-join gpu_op o on o.id = c.op
+join nearby_op o on o.id = c.op
 left join exposed e on e.op = c.op
 left join call a on a.id = c.api_call
 left join call_place p on p.api_call = c.api_call
@@ -111,6 +112,7 @@ left join (
         union all
         select cause_call, "end" - start from idle_piece
         where cause_kind in ('alloc', 'free', 'host_alloc')
+            and not (doing = 'call' and coalesce(call_kind in ('alloc', 'free', 'host_alloc'), false))
     ) group by api_call
 ) i on i.api_call = c.id
 where c.kind in ('alloc', 'free', 'host_alloc');

@@ -11,6 +11,7 @@ from statistics import median
 # thresholds (a period longer than a third of this stretch is treated as unknown).
 _STRETCH = 30_000
 _DISTANCES = 64
+_FEW = 2  # a period of so few different operations is doubted when it is broken regularly
 
 
 def find_period(sequence: Sequence[str], match: float, min_turns: int) -> int | None:
@@ -35,22 +36,31 @@ def find_period(sequence: Sequence[str], match: float, min_turns: int) -> int | 
         seen = [index for index, other in enumerate(body) if other == what]
         for step in (1, 2, 4):
             distances.update(b - a for a, b in zip(seen, seen[step:], strict=False))
-    likely = sorted(distance for distance, _ in distances.most_common(_DISTANCES))
+    likely = sorted(distance for distance, _ in distances.most_common(_DISTANCES) if distance * min_turns <= len(body))
     for period in likely:
-        compared = len(body) - period
-        if period * min_turns > len(body) or compared <= 0:
+        odd = _mismatches(body, period)
+        if odd > (1 - match) * (len(body) - period) or not _whole(body, period):
             continue
-        if sum(map(eq, body[period:], body)) >= match * compared and _whole(body, period):
+        # Hundreds of one element-wise kernel and one other: the turn is as long as it takes until the other returns.
+        broken = odd >= 2 * min_turns and len(_regular(body, period)) <= _FEW
+        if not (broken and any(3 * _mismatches(body, longer) < odd for longer in likely if longer > period)):
             return period
     return None
 
 
+def _mismatches(body: Sequence[str], period: int) -> int:
+    return len(body) - period - sum(map(eq, body[period:], body))
+
+
 def _whole(body: Sequence[str], period: int) -> bool:
     """False when a short period only matches because one operation dominates and rarer ones break it regularly."""
-    inside = set(body[:period]) if period > 1 else {body[0]}
-    counts = Counter(body)
-    strangers = sum(n for what, n in counts.items() if what not in inside)
-    return strangers <= 0.02 * len(body)
+    regular = _regular(body, period)
+    return sum(what not in regular for what in body) <= 0.02 * len(body)
+
+
+def _regular(body: Sequence[str], period: int) -> set[str]:
+    """The operations that occur in at least every other turn of that length."""
+    return {what for what, n in Counter(body).items() if 2 * n * period >= len(body)}
 
 
 def turn_starts(sequence: Sequence[str], waits: Sequence[int], period: int, match: float) -> list[int]:

@@ -79,7 +79,7 @@ def _size(path: Path) -> int:
         return 0
 
 
-def prepare(con: Connection, library: Library) -> None:
+def prepare(con: Connection, library: Library, *, side_by_side: bool = True) -> None:
     """From filled canonical tables to views that rules can query: settings, macros, loops, views."""
     from gpudiag import window
 
@@ -88,7 +88,7 @@ def prepare(con: Connection, library: Library) -> None:
     row = con.execute("select (select count(*) from loop) + (select count(*) from iteration)").fetchone()
     if row and not row[0]:
         window.detect(con)
-    store.load_views(con, library.views)
+    store.load_views(con, library.views, side_by_side=side_by_side)
 
 
 def build_report(

@@ -112,7 +112,7 @@ def _evaluate(case: Mapping[str, Any], rule: Rule, library: Library) -> tuple[Ou
     con.begin()
     try:
         fill(con, case, library)
-        pipeline.prepare(con, library)
+        pipeline.prepare(con, library, side_by_side=False)  # a case lives in a transaction that is rolled back
         outcome = evaluate(library.by_code[rule.code], con, library)
         return outcome, _told(outcome, con, library)
     finally:

@@ -54,11 +54,12 @@ def load_settings(con: Connection, settings: Mapping[str, float]) -> None:
     con.execute(f"create or replace macro setting(wanted) as {known}else error('no such setting: ' || wanted) end")
 
 
-def load_views(con: Connection, views: Iterable[tuple[str, str]]) -> None:
+def load_views(con: Connection, views: Iterable[tuple[str, str]], *, side_by_side: bool = True) -> None:
     """Create views and macros from (file name, SQL) pairs, in the order their references need.
 
     A view whose comment block says `-- materialised: why` becomes a table: several rules read it and it is not cheap.
-    Tables that do not need one another are filled side by side.
+    Tables that do not need one another are filled side by side, unless the store is inside a transaction of `con`,
+    which other cursors cannot see.
     """
     load_macros(con, views := list(views))
     pending = {name: (file, statement) for file, sql in views for name, statement in _named_views(sql)}
@@ -75,7 +76,9 @@ def load_views(con: Connection, views: Iterable[tuple[str, str]]) -> None:
             for name in ready:
                 if name not in tables:
                     _create(con, *pending[name])
-            list(pool.map(_create, [con.cursor() for _ in tables], *zip(*(pending[name] for name in tables), strict=True)))
+            cursors = [con.cursor() if side_by_side else con for _ in tables]
+            created = (pool.map if side_by_side else map)(lambda cursor, name: _create(cursor, *pending[name]), cursors, tables)
+            list(created)
             for name in ready:
                 del pending[name]
 

@@ -12,6 +12,7 @@ import duckdb
 
 from gpudiag import __version__, store
 from gpudiag.ingest import ingest
+from gpudiag.stages import stage
 
 if TYPE_CHECKING:
     from gpudiag.library import Library
@@ -49,16 +50,19 @@ def explain(
         try:
             for path in paths:
                 say(f"reading {path.name}")
-                ingest(path, con, Path(folder))
+                with stage("ingest"):
+                    ingest(path, con, Path(folder))
             library = loading.result()
             say("finding loops")
-            prepare(con, library)
+            with stage("prepare"):
+                prepare(con, library)
             say("looking for causes")
             if library.user_rules:
                 con.close()
                 con = store.reopen(str(file))
             store.lock(con)
-            return build_report(con, library, iteration_times or {}, file if library.user_rules else None)
+            with stage("evaluate"):
+                return build_report(con, library, iteration_times or {}, file if library.user_rules else None)
         finally:
             con.close()
 

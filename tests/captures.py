@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ def labelled(role: str) -> list[Labelled]:
     return found
 
 
-@lru_cache(maxsize=None)
+@cache
 def report_of(path: Path) -> Report:
     return explain([path])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +16,9 @@ names = st.sampled_from("abcdefgh")
 
 
 def smallest_period(template: list[str]) -> int:
-    return next(p for p in range(1, len(template) + 1) if len(template) % p == 0 and template[p:] + template[:p] == template)
+    return next(
+        p for p in range(1, len(template) + 1) if len(template) % p == 0 and template[p:] + template[:p] == template
+    )
 
 
 @settings(max_examples=150, deadline=None)
@@ -29,7 +32,9 @@ def test_the_period_is_the_shortest_stretch_that_repeats(template: list[str], re
     template=st.lists(names, min_size=1, max_size=12), repeats=st.integers(20, 60), seed=st.integers(0, 1000),
     noise=st.floats(0, 0.013),
 )  # fmt: skip
-def test_a_few_odd_operations_do_not_hide_the_period(template: list[str], repeats: int, seed: int, noise: float) -> None:
+def test_a_few_odd_operations_do_not_hide_the_period(
+    template: list[str], repeats: int, seed: int, noise: float
+) -> None:
     sequence = template * repeats
     chance = random.Random(seed)
     for index in chance.sample(range(len(sequence)), int(noise * len(sequence))):
@@ -39,10 +44,12 @@ def test_a_few_odd_operations_do_not_hide_the_period(template: list[str], repeat
 
 @settings(max_examples=150, deadline=None)
 @given(
-    template=st.lists(names, min_size=2, max_size=12, unique=True), repeats=st.integers(20, 60), seed=st.integers(0, 1000),
-    noise=st.floats(0, 0.03),
+    template=st.lists(names, min_size=2, max_size=12, unique=True), repeats=st.integers(20, 60),
+    seed=st.integers(0, 1000), noise=st.floats(0, 0.03),
 )  # fmt: skip
-def test_operations_that_change_places_do_not_hide_it(template: list[str], repeats: int, seed: int, noise: float) -> None:
+def test_operations_that_change_places_do_not_hide_it(
+    template: list[str], repeats: int, seed: int, noise: float
+) -> None:
     sequence = template * repeats
     chance = random.Random(seed)
     for index in chance.sample(range(len(sequence)), int(noise * len(sequence))):
@@ -71,13 +78,20 @@ def test_a_turn_of_many_equal_kernels_and_one_other_is_not_one_kernel_long(same:
     assert find_period((["add"] * same + ["loss"]) * 40, MATCH, MIN_TURNS) == same + 1
 
 
+@pytest.mark.parametrize("same", [3, 5, 20])
+def test_a_turn_of_runs_of_equal_kernels_is_found(same: int) -> None:
+    assert find_period((["add"] * same + ["mul"] * same) * 20, MATCH, MIN_TURNS) == 2 * same
+
+
 def test_what_comes_before_the_loop_does_not_matter() -> None:
     setup = [f"setup{n}" for n in range(40)]
     assert find_period(setup + list("abc") * 100, MATCH, MIN_TURNS) == 3
 
 
 @settings(max_examples=100, deadline=None)
-@given(template=st.lists(names, min_size=1, max_size=12, unique=True), repeats=st.integers(8, 40), shift=st.integers(0, 11))
+@given(
+    template=st.lists(names, min_size=1, max_size=12, unique=True), repeats=st.integers(8, 40), shift=st.integers(0, 11)
+)
 def test_a_turn_begins_after_the_longest_pause(template: list[str], repeats: int, shift: int) -> None:
     pause = shift % len(template)
     waits = [100 if index % len(template) == pause else 1 for index in range(len(template) * repeats)]
@@ -95,6 +109,6 @@ def test_turns_never_overlap_and_begin_alike(template: list[str], seed: int) -> 
         sequence[index] = "odd"
     period = len(template)
     starts = turn_starts(sequence, [1] * len(sequence), period, MATCH)
-    assert all(b - a >= period for a, b in zip(starts, starts[1:], strict=False))
+    assert all(b - a >= period for a, b in pairwise(starts))
     assert len({sequence[start] for start in starts}) == 1
     assert len(starts) >= 15

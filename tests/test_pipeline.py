@@ -1,4 +1,4 @@
-"""The whole way from a file to a report: containers, formats, iteration times, determinism, and what stays untouched."""
+"""From a file to a report: containers, formats, iteration times, determinism, and what stays untouched."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from gpudiag import store
-from gpudiag.library import load
 from gpudiag.errors import GpudiagError
+from gpudiag.library import load
 from gpudiag.rulecheck import fill, same, short_name, views_for
 
 Row = tuple[Any, ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -13,7 +14,9 @@ from .timelines import Case, launched, opened, turns
 STEP = (("gemm()", 2.0, 10.0, 30.0), ("relu()", 6.0, 45.0, 10.0))
 
 
-def ranges(count: int, name: str, start: float = 0, every: float = 100, duration: float = 90, **more: Any) -> list[Case]:
+def ranges(
+    count: int, name: str, start: float = 0, every: float = 100, duration: float = 90, **more: Any
+) -> list[Case]:
     """Ranges numbered like turns: name_0, name_1 …"""
     return [
         {"name": f"{name}_{n}", "start": start + n * every, "duration": duration, "label": f"{name}_{n}", **more}
@@ -34,7 +37,11 @@ def iterations(case: Case, **settings: float) -> list[dict[str, Any]]:
 def test_numbered_ranges_are_one_loop() -> None:
     [loop] = loops({**launched(12, 100, *STEP), "nvtx_range": ranges(12, "step")})
     assert (loop["name"], loop["nvtx_path"], loop["period_source"]) == ("step", "step", "nvtx")
-    assert (loop["steady_iterations"], loop["iteration_ns"], loop["share_of_span"]) == (9, pytest.approx(99_000, rel=0.02), 1)
+    assert (loop["steady_iterations"], loop["iteration_ns"], loop["share_of_span"]) == (
+        9,
+        pytest.approx(99_000, rel=0.02),
+        1,
+    )
 
 
 def test_alternating_phases_are_one_loop_and_a_turn_holds_both() -> None:
@@ -61,7 +68,11 @@ def test_an_epoch_filled_by_iterations_gives_way_to_them() -> None:
 
 @pytest.mark.parametrize(
     "annotation",
-    [{"name": "ncclAllReduce", "domain": "NCCL"}, {"name": "aten::add, op_id = 3"}, {"name": "step", "kind": "start_end"}],
+    [
+        {"name": "ncclAllReduce", "domain": "NCCL"},
+        {"name": "aten::add, op_id = 3"},
+        {"name": "step", "kind": "start_end"},
+    ],
     ids=["library domain", "operator", "start_end"],
 )
 def test_annotations_that_mark_no_turns_are_passed_over(annotation: Case) -> None:
@@ -122,7 +133,10 @@ def test_first_turns_warm_up_and_do_not_count() -> None:
 def test_cold_start_steady_state_and_teardown_follow_one_another() -> None:
     case = launched(12, 100, *STEP, start=5000)
     case["nvtx_range"] = ranges(12, "step", start=5000)
-    case["api_call"] += [{"name": "cudaMalloc", "start": 0, "duration": 100}, {"name": "cudaFree", "start": 9000, "duration": 50}]
+    case["api_call"] += [
+        {"name": "cudaMalloc", "start": 0, "duration": 100},
+        {"name": "cudaFree", "start": 9000, "duration": 50},
+    ]
     with opened(case) as con:
         windows = timelines.rows(con, 'select kind, start, "end" from "window" order by start')
     assert [(w["kind"], w["start"], w["end"]) for w in windows] == [
@@ -199,7 +213,7 @@ def test_turns_of_a_loop_never_overlap() -> None:
     case = launched(20, 10, ("gemm()", 1, 5, 100))
     case["nvtx_range"] = ranges(20, "step", every=10, duration=9)
     turned = iterations(case)
-    assert all(a["end"] <= b["start"] for a, b in zip(turned, turned[1:], strict=False))
+    assert all(a["end"] <= b["start"] for a, b in pairwise(turned))
     assert all(row["end"] >= row["start"] for row in turned)
 
 

@@ -22,7 +22,9 @@ def library() -> Library:
 
 
 @contextmanager
-def opened(case: Mapping[str, Any], *views: str, settings: Mapping[str, float] | None = None) -> Iterator[store.Connection]:
+def opened(
+    case: Mapping[str, Any], *views: str, settings: Mapping[str, float] | None = None
+) -> Iterator[store.Connection]:
     """A store of these rows with loops found (unless the case gives turns) and with the packaged views named."""
     known = library().with_overrides({f"settings.{name}": value for name, value in (settings or {}).items()})
     con = store.create(threads=1)

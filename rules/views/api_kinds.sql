@@ -25,9 +25,10 @@ create macro op_class(kind, kernel_name) as case
 create macro range_label(message) as coalesce(nullif(regexp_replace(
     regexp_replace(message, '[\s_:#=\.\[(-]*\d+(\s*(/|of)\s*\d+)?[\])]*$', ''), '(^|[\s:=#(\[])\d+\b', '\1#', 'g'), ''), message);
 
--- Whether an NVTX message names the fetching of input.
+-- Whether an NVTX message names the fetching of input. `decode` alone does not: language models decode tokens.
 create macro names_input(message) as regexp_matches(lower(message),
-    '(^|[^a-z])(data|input|batch|sample|dataset)?[ _.:/]?(load|loader|loading|fetch|next|wait|prefetch|read|decode|collate|augment)(ing|er)?[ _.:/]?(data|input|batch|sample)?s?([^a-z]|$)|dataload|^data$|^input$');
+    '(^|[^a-z])(data|input|batch|sample|dataset)?[ _.:/]?(load|loader|loading|fetch|next|wait|prefetch|read|collate|augment)(ing|er)?[ _.:/]?(data|input|batch|sample)?s?([^a-z]|$)|dataload|^data$|^input$'
+    || '|decod(e|ing|er)[ _.:/]?(data|input|batch|sample|image|jpeg|video|audio)');
 
 -- Whether an NVTX message is a framework's own annotation of one operator, not a mark of the program.
 create macro names_operator(message) as regexp_matches(message, ', (op_id|seq) = \d+|^(aten|torch|autograd|onnx)::|traceMarker');

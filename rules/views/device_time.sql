@@ -75,17 +75,38 @@ left join first_op f on f.device = i.device and f.start = i."end"
 left join nearby_op o on o.id = f.op
 left join nearby_call a on a.id = o.api_call;
 
+-- How far the waits of a loop reach. Without them the loop could not be shorter than its GPU work, nor than what its host
+-- does between them; the host runs up to settings.host_inflation times slower under the profiler. What is left above
+-- the longer of the two follows from the waits, in proportion to their length.
+-- materialised: looked up for each wait
+--   loop: references loop
+--   factor: idle time that follows from a wait, in units of the wait's length, at least 1
+create view wait_reach as
+with length as (
+    select loop, sum("end" - start) as ns from span group by loop
+), busy as (  -- a loop on several devices is paced by the busiest
+    select loop, max(ns) as ns from (
+        select loop, device, sum("end" - start) as ns from device_state where state <> 'idle' group by loop, device
+    ) group by loop
+), waited as (
+    select c.loop, sum(c."end" - c.start) as ns
+    from call c join holding_call h on h.id = c.id join span s on s.loop = c.loop and s.process = c.process and s.thread = c.thread
+    where h.waits and c.start >= s.start and c.start < s."end" group by c.loop
+)
+select l.loop, greatest(1, (l.ns - greatest(coalesce(b.ns, 0), (l.ns - w.ns) / setting('host_inflation'))) / w.ns) as factor
+from length l join waited w using (loop) left join busy b using (loop) where w.ns > 0;
+
 -- A call that held the host: a wait, an allocation or free, or a copy that returned only when it was done.
 -- materialised: looked up by time
 --   id: references api_call
+--   loop: references loop
 --   thread: references thread
 --   start: when it began (ns)
 --   end: when it returned (ns)
 --   kind: sync, copy, alloc, free or host_alloc
---   shadow_ns: how much later idle time may follow from it (ns)
+--   waits: whether it waited for results: a synchronisation, or a copy to the host
 create view holding_call as
-select c.id, c.thread, c.start, c."end", c.kind,
-       cast((c."end" - c.start) * case when c.kind = 'sync' or o.copy_kind = 'device_to_host' then setting('wait_factor') else 1 end as bigint) as shadow_ns
+select c.id, c.loop, c.thread, c.start, c."end", c.kind, c.kind = 'sync' or coalesce(o.copy_kind = 'device_to_host', false) as waits
 from call c
 left join (
     select api_call, max("end") as until, any_value(copy_kind) as copy_kind from nearby_op where kind = 'memcpy' and api_call is not null group by api_call
@@ -141,8 +162,8 @@ with bounded as (
 )
 select * from covered union all select * from rest;
 
--- A part of a gap with its cause. Idle time after a wait follows from the wait for about as long as the wait took:
--- without it, everything the host did later would have happened earlier by that much (settings.wait_factor: and faster).
+-- A part of a gap with its cause. Idle time after a call that held the host follows from it for as long as it took:
+-- without it, everything the host did later would have happened earlier by that much. For waits see wait_reach.
 -- materialised: the budget and every price of idle time rest on it
 --   piece: dense identifier
 --   gap: references gap
@@ -161,12 +182,24 @@ select * from covered union all select * from rest;
 --   input: whether the host segment fetched input, by its Python stack or its NVTX range
 --   category: idle_launch, idle_sync, idle_input, idle_allocation or idle_other: its place in the budget
 create view idle_piece as
-with waited as (
-    select r.*, r."end" - r.start as ns, b.id as wait, b.kind as wait_kind, b.shadow_ns as wait_ns,
-           sum(r."end" - r.start) over (partition by r.device, b.id order by r.start, r."end") as so_far
-    from host_during_gap r asof left join holding_call b on r.thread = b.thread and b."end" <= r.start
+with held as (  -- calls with no launch between them hold the host together: a read-back, then the wait for it; the longest names it
+    select h.thread, t.turn, max(h."end") as "end", arg_max(h.id, h."end" - h.start) as id, arg_max(h.kind, h."end" - h.start) as kind,
+           cast(sum((h."end" - h.start) * case when h.waits then coalesce(w.factor, 1) else 1 end) as bigint) as reach_ns
+    from holding_call h left join wait_reach w using (loop)
+    asof left join (select thread, seq, start from call where kind in ('launch', 'graph_launch')) l
+        on h.thread = l.thread and l.start <= h.start
+    join call t on t.id = h.id
+    group by h.thread, t.turn, l.seq
+), reaching as (  -- and what earlier ones of the turn left over counts too
+    select *, sum(reach_ns) over (partition by thread, turn order by "end") as turn_reach_ns from held
+), waited as (
+    select r.*, r."end" - r.start as ns, b.id as wait, b.kind as wait_kind, b.reach_ns as wait_ns, b.turn_reach_ns,
+           sum(r."end" - r.start) over (partition by r.device, b.id order by r.start, r."end") as so_far,
+           sum(r."end" - r.start) over (partition by r.device, r.thread, b.turn order by r.start, r."end") as turn_so_far
+    from host_during_gap r asof left join reaching b on r.thread = b.thread and b."end" <= r.start
 ), split as (  -- the part within the wait's shadow, then the part beyond it
-    select *, case when wait is null then 0 else cast(greatest(0, least(ns, wait_ns - (so_far - ns))) as bigint) end as shadow
+    select *, case when wait is null then 0 else
+               cast(greatest(0, least(ns, greatest(wait_ns - (so_far - ns), turn_reach_ns - (turn_so_far - ns)))) as bigint) end as shadow
     from waited
 ), parts as (
     select * exclude (wait, wait_kind, start, "end"), start, start + shadow as "end", wait as cause_call, wait_kind as cause_kind

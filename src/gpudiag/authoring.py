@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 from gpudiag import rulecheck, yamlfile
-from gpudiag.library import FRAMEWORK_HEADINGS, Library, load, parse_rule
 from gpudiag.errors import GpudiagError
+from gpudiag.library import FRAMEWORK_HEADINGS, Library, load, parse_rule
 from gpudiag.model import Rule
 from gpudiag.rulelint import PLACEHOLDER, check
 

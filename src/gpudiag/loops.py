@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from statistics import median
 
 import duckdb
@@ -34,7 +35,7 @@ def turn_bounds(
     con: Connection, starts: list[int], ends: list[int], process: int, settings: Settings
 ) -> list[tuple[int, int]]:
     """Start to next start; at a long pause and after the last turn, to the end of the GPU work it queued (ns)."""
-    steps = [b - a for a, b in zip(starts, starts[1:], strict=False)]
+    steps = [b - a for a, b in pairwise(starts)]
     pause = settings["break_factor"] * (median(steps) if steps else 0)
     bounds: list[tuple[int, int]] = []
     for index, start in enumerate(starts):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import duckdb
 
 from gpudiag.loops import Found, Settings, Turns, turn_bounds
@@ -28,7 +30,7 @@ def loop_from_period(con: Connection, process: int, settings: Settings) -> Found
     ).fetchall()
     rows = [row for row in rows if row[0] == rows[0][0]]
     sequence = [row[4] for row in rows]
-    waits = [0] + [b[1] - a[2] for a, b in zip(rows, rows[1:], strict=False)]
+    waits = [0] + [b[1] - a[2] for a, b in pairwise(rows)]
     period = find_period(sequence, settings["period_match"], int(settings["min_turns"]))
     if period is None:
         return None

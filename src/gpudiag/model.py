@@ -291,4 +291,6 @@ class Report(Frozen):
     not_evaluated: tuple[Unevaluated, ...] = ()
     suppressed: tuple[Suppressed, ...] = ()
     notes: tuple[Note, ...] = ()
-    titles: dict[str, str] = Field(default_factory=dict, description="titles of the codes named in clear and suppressed")
+    titles: dict[str, str] = Field(
+        default_factory=dict, description="titles of the codes named in clear and suppressed"
+    )

@@ -11,6 +11,7 @@ from statistics import median
 # thresholds (a period longer than a third of this stretch is treated as unknown).
 _STRETCH = 30_000
 _DISTANCES = 64
+_STEPS = 9  # an operation of which a turn holds fewer shows the turn's length
 _FEW = 2  # a period of so few different operations is doubted when it is broken regularly
 
 
@@ -34,8 +35,10 @@ def find_period(sequence: Sequence[str], match: float, min_turns: int) -> int | 
     rare.sort(key=lambda what: counts[what])
     for what in rare[:8]:
         seen = [index for index, other in enumerate(body) if other == what]
-        for step in (1, 2, 4):
-            distances.update(b - a for a, b in zip(seen, seen[step:], strict=False))
+        runs = [index for index in seen if index == 0 or body[index - 1] != what]  # of each run of equals the first
+        for places in (seen, runs):
+            for step in range(1, _STEPS):
+                distances.update(b - a for a, b in zip(places, places[step:], strict=False))
     likely = sorted(distance for distance, _ in distances.most_common(_DISTANCES) if distance * min_turns <= len(body))
     for period in likely:
         odd = _mismatches(body, period)
@@ -49,7 +52,7 @@ def find_period(sequence: Sequence[str], match: float, min_turns: int) -> int | 
 
 
 def _mismatches(body: Sequence[str], period: int) -> int:
-    return len(body) - period - sum(map(eq, body[period:], body))
+    return int(len(body) - period - sum(map(eq, body[period:], body)))
 
 
 def _whole(body: Sequence[str], period: int) -> bool:

@@ -44,7 +44,9 @@ def explain(
     # A sandbox has to open the store, so that must be a file when there are rules of the user's.
     in_memory = not user_dirs and sum(map(_size, paths)) < _IN_MEMORY
     with tempfile.TemporaryDirectory(prefix="gpudiag-") as folder, ThreadPoolExecutor(1) as helper:
-        loading = helper.submit(_library, user_dirs, overrides or {})  # its imports take as long as reading a small file
+        loading = helper.submit(
+            _library, user_dirs, overrides or {}
+        )  # its imports take as long as reading a small file
         file = Path(folder) / "store.duckdb"
         con = store.create(":memory:" if in_memory else str(file))
         try:
@@ -127,4 +129,3 @@ def build_report(
             for code in (*(o.rule.code for o in evaluation.clear), *(s.code for s in evaluation.suppressed))
         },
     )
-

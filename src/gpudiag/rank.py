@@ -33,7 +33,18 @@ Connection = duckdb.DuckDBPyConnection
 
 # Of two findings worth the same, the worse mistake comes first; a mild one must be worth more to pass a grave one.
 _WEIGHT = {"info": 0.25, "low": 0.5, "medium": 0.8, "high": 1.0}
-_NOT_EVIDENCE = {"loop", "share", "recoverable", "nvtx_path", "callsite", "api_calls", "gpu_ops", "ranges", "profiles", "pieces"}
+_NOT_EVIDENCE = {
+    "loop",
+    "share",
+    "recoverable",
+    "nvtx_path",
+    "callsite",
+    "api_calls",
+    "gpu_ops",
+    "ranges",
+    "profiles",
+    "pieces",
+}
 
 
 @dataclass(slots=True)
@@ -67,11 +78,13 @@ def rank(
     cumulative: dict[int | None, bounds.Claim] = {}
     rows_of_loops = {loop.id: loop.model_dump() for loop in loops}
     findings = [
-        _finding(con, n, item, evaluation, library, frameworks, cumulative, rows_of_loops) for n, item in enumerate(ordered, 1)
+        _finding(con, n, item, evaluation, library, frameworks, cumulative, rows_of_loops)
+        for n, item in enumerate(ordered, 1)
     ]
     start = len(ordered) + 1
     small = [
-        _finding(con, n, item, evaluation, library, frameworks, {}, rows_of_loops) for n, item in enumerate(minor, start)
+        _finding(con, n, item, evaluation, library, frameworks, {}, rows_of_loops)
+        for n, item in enumerate(minor, start)
     ]
     return findings, small
 
@@ -212,6 +225,8 @@ def _remedies(rule: Rule, library: Library, frameworks: Sequence[Framework]) -> 
 
 def _fingerprint(rule: Rule, loop: Loop | None, where: Sequence[Place]) -> str:
     """Stable over runs: no times, no line numbers, no order."""
-    sites = sorted({f"{(p.file or '').rsplit('/', 1)[-1]}:{p.function or ''}:{p.nvtx or ''}:{p.kernel or ''}" for p in where})
+    sites = sorted(
+        {f"{(p.file or '').rsplit('/', 1)[-1]}:{p.function or ''}:{p.nvtx or ''}:{p.kernel or ''}" for p in where}
+    )
     text = "|".join([rule.code, (loop.nvtx_path or loop.name) if loop else "", *sites])
     return hashlib.sha256(text.encode()).hexdigest()[:16]

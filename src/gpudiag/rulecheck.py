@@ -20,9 +20,9 @@ from typing import Any
 import duckdb
 
 from gpudiag import pipeline, store, yamlfile
+from gpudiag.errors import GpudiagError
 from gpudiag.evaluate import Known, by_loop, evaluate, message
 from gpudiag.library import Library
-from gpudiag.errors import GpudiagError
 from gpudiag.model import Fired, NotEvaluated, Outcome, Row, Rule
 from gpudiag.sqlcheck import relations_of, strip_comments
 from gpudiag.tables import BY_NAME, Table

@@ -11,9 +11,9 @@ from typing import Any
 import duckdb
 
 from gpudiag import pipeline, rulecheck, sqlcheck, store, yamlfile
+from gpudiag.errors import GpudiagError
 from gpudiag.evaluate import ID_LISTS
 from gpudiag.library import Library, Problem, is_packaged, near, packaged_dir, scan
-from gpudiag.errors import GpudiagError
 from gpudiag.model import Rule
 from gpudiag.templating import TemplateProblem, render
 

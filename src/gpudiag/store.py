@@ -18,7 +18,7 @@ from gpudiag.tables import TABLES
 Connection = duckdb.DuckDBPyConnection
 
 _VIEW = re.compile(r"((?:^[ \t]*--[^\n]*\n)*)^create\s+(?:or\s+replace\s+)?(view|macro)\s+(\w+)", re.I | re.M)
-_COMMENT = re.compile(r"--[^\n]*")
+_NO_NAMES = re.compile(r"--[^\n]*|'[^']*'")  # comments and texts name no view
 _WORD = re.compile(r"\w+")
 _MATERIALISED = re.compile(r"^[ \t]*--[ \t]*materialised:", re.M)
 
@@ -64,7 +64,7 @@ def load_views(con: Connection, views: Iterable[tuple[str, str]], *, side_by_sid
     load_macros(con, views := list(views))
     pending = {name: (file, statement) for file, sql in views for name, statement in _named_views(sql)}
     references = {
-        name: (set(_WORD.findall(_COMMENT.sub("", statement))) & pending.keys()) - {name}
+        name: (set(_WORD.findall(_NO_NAMES.sub("", statement))) & pending.keys()) - {name}
         for name, (_, statement) in pending.items()
     }
     with ThreadPoolExecutor(2) as pool:
@@ -77,7 +77,9 @@ def load_views(con: Connection, views: Iterable[tuple[str, str]], *, side_by_sid
                 if name not in tables:
                     _create(con, *pending[name])
             cursors = [con.cursor() if side_by_side else con for _ in tables]
-            created = (pool.map if side_by_side else map)(lambda cursor, name: _create(cursor, *pending[name]), cursors, tables)
+            created = (pool.map if side_by_side else map)(
+                lambda cursor, name: _create(cursor, *pending[name]), cursors, tables
+            )
             list(created)
             for name in ready:
                 del pending[name]

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import duckdb
 
-from gpudiag.library import near
 from gpudiag.errors import GpudiagError
+from gpudiag.library import near
 from gpudiag.model import Finding, Input, Kernel, Loop, Run, Verdict
 from gpudiag.templating import clean, code, pct
 
@@ -28,7 +28,9 @@ def inputs(con: Connection) -> tuple[Input, ...]:
 def run(con: Connection, settings: Mapping[str, float], iteration_times: Mapping[str, float]) -> Run:
     devices = con.execute("select name from device where name is not null order by id").fetchall()
     spans = dict(con.execute('select kind, sum("end" - start) / 1e6 from "window" group by kind').fetchall())
-    frameworks = [framework for (framework,) in con.execute("select framework from framework_seen order by 1").fetchall()]
+    frameworks = [
+        framework for (framework,) in con.execute("select framework from framework_seen order by 1").fetchall()
+    ]
     order = ("pytorch", "cupy", "jax", "numba", "triton", "cuda")
     return Run(
         devices=tuple(clean(name) for (name,) in devices),
@@ -101,7 +103,9 @@ def verdict(con: Connection, run: Run, findings: Sequence[Finding]) -> Verdict:
     if not run.loops:
         row = con.execute("select count(*) from gpu_op").fetchone()
         few = f"Only {row[0] if row else 0} GPU operations were recorded"
-        return Verdict(state="cannot_tell", text=f"{few}: too little to diagnose. Record some iterations of the steady loop.")
+        return Verdict(
+            state="cannot_tell", text=f"{few}: too little to diagnose. Record some iterations of the steady loop."
+        )
     main = run.loops[0]
     return Verdict(
         state="healthy",
@@ -118,7 +122,7 @@ def _top(run: Run, first: Finding) -> str:
     if gain.kind == "test_needed":
         return f"{first.title}; only an experiment can tell what it costs."
     loop = next((loop for loop in run.loops if loop.id == gain.loop), None)
-    if loop and gain.share > 0.99:
+    if loop and gain.after_ms == 0:
         return f"{first.title}: that is all of {code(loop.name)}."
     of = f"an iteration of {code(loop.name)}" if loop else "the kernel's time"
     if loop and loop.source == "unknown":
@@ -134,7 +138,8 @@ def _nothing_recorded(con: Connection) -> str | None:
         return None
     known = con.execute("select how from capability where name = 'gpu_ops' and how is not null").fetchall()
     warned = con.execute(
-        "select text from diagnostic where severity in ('warning', 'error') and regexp_matches(text, 'CUDA|GPU') limit 1"
+        "select text from diagnostic where severity in ('warning', 'error')"
+        " and regexp_matches(text, 'CUDA|GPU') order by time, text limit 1"
     ).fetchall()
     because = warned[0][0] if warned else known[0][0] if known else "the capture holds none"
     return f"No GPU activity was recorded, because {clean(because).rstrip('.')}; nothing can be said about the GPU."

@@ -129,8 +129,8 @@ TABLES: tuple[Table, ...] = (
         _c("iteration_ns", "double", "mean turn after warm-up", "ns", "0"),
         _c("share_of_span", "double", "its part of the steady time of all loops, 0 to 1", default="1.0"),
     )),
-    Table("iteration", "one turn of a loop, from its start to the next turn's start; both as late as the GPU finishes what was queued "
-          "before, so that the last one holds the drain", (
+    Table("iteration", "one turn of a loop, from its start to the next turn's start; both as late as the GPU finishes "
+          "what was queued before, so that the last one holds the drain", (
         _ID,
         _c("loop", "integer", "references loop", default="0"),
         _c("process", "integer", "references process", default="0"),
@@ -145,7 +145,7 @@ TABLES: tuple[Table, ...] = (
         _ID, _START, _END,
         _c("process", "integer", "references process", default="0"),
         _c("thread", "integer", "references thread", default="0"),
-        _c("parent", "integer", "the enclosing call on the same thread; null for outermost calls, which most views use"),
+        _c("parent", "integer", "the enclosing call on its thread; null for outermost calls, which most views use"),
         _c("name", "integer", "references name: the function without suffixes such as _v7000 or _ptsz"),
         _c("correlation", "bigint", "ties the call to what it started, unique within its process"),
         _c("return_code", "integer", "0 for success", default="0"),

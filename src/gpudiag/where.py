@@ -62,7 +62,8 @@ def _lines(
         if loop is None:
             return []
         counted = con.execute(
-            "select file, line, function, samples from loop_sample where loop = ? order by samples desc, file, line", [loop]
+            "select file, line, function, samples from loop_sample where loop = ? order by samples desc, file, line",
+            [loop],
         ).fetchall()
     else:
         before = bool(rule.price and set(rule.price.best) & _BEFORE_CALL)
@@ -85,9 +86,7 @@ def _vote(con: Connection, calls: Sequence[int], condition: str) -> list[tuple[s
     ).fetchall()
 
 
-def _asked_for_input(
-    con: Connection, calls: Sequence[int]
-) -> list[tuple[str, int | None, str | None, float]]:
+def _asked_for_input(con: Connection, calls: Sequence[int]) -> list[tuple[str, int | None, str | None, float]]:
     """The line that asked the data loader for input, when most samples before these calls were inside one."""
     rows = con.execute(
         """
@@ -113,7 +112,8 @@ def _calls(con: Connection, row: Mapping[str, Any]) -> list[int] | None:
         return [call for (call,) in ids]
     if isinstance(row.get("pieces"), list):
         ids = con.execute(
-            "select distinct api_call from idle_piece where piece in (select unnest(?::integer[])) and api_call is not null",
+            "select distinct api_call from idle_piece"
+            " where piece in (select unnest(?::integer[])) and api_call is not null",
             [row["pieces"]],
         ).fetchall()
         return [call for (call,) in ids]

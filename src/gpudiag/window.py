@@ -66,9 +66,10 @@ def _write(con: Connection, loops: list[Found], settings: Settings) -> None:
     total = sum(item[3] for item in summary) or 1
     if iterations:
         columns = list(zip(*iterations, strict=True))
+        types = ("integer", "integer", "integer", "integer", "bigint", "bigint", "boolean", "boolean")
+        unnested = ", ".join(f"unnest(?::{type_}[])" for type_ in types)
         con.execute(
-            "insert into iteration select row_number() over () - 1, * from (select unnest(?::integer[]), unnest(?::integer[]),"
-            " unnest(?::integer[]), unnest(?::integer[]), unnest(?::bigint[]), unnest(?::bigint[]), unnest(?::boolean[]), unnest(?::boolean[]))",
+            f"insert into iteration select row_number() over () - 1, * from (select {unnested})",
             [list(column) for column in columns],
         )
     for number, loop, turns, length, mean in summary:
@@ -96,7 +97,11 @@ def _until_gpu_done(con: Connection, run: Turns, enough: int) -> list[tuple[int,
         )
         select b.t, greatest(b.t, coalesce(d.done, b.t)) from bound b asof left join done d on d.start < b.t
         """,
-        [[start for start, _ in run.bounds[: enough + 1]], run.process, run.bounds[min(enough, len(run.bounds) - 1)][1]],
+        [
+            [start for start, _ in run.bounds[: enough + 1]],
+            run.process,
+            run.bounds[min(enough, len(run.bounds) - 1)][1],
+        ],
     ).fetchall()
     later = dict(moved)
     result: list[tuple[int, int]] = []
@@ -136,7 +141,8 @@ def _write_windows(con: Connection) -> None:
                 select process, start, "end" from nvtx_range
             ) group by process
         ), steady as (
-            select process, min(start) as first, max("end") as last from iteration where in_steady_state group by process
+            select process, min(start) as first, max("end") as last
+            from iteration where in_steady_state group by process
         ), bounded as (
             select process, s.first, s.last, coalesce(t.first, s.last) as begins, coalesce(t.last, s.last) as ends
             from seen s left join steady t using (process)

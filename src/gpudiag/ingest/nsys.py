@@ -6,6 +6,7 @@ from pathlib import Path
 
 import duckdb
 
+from gpudiag.errors import GpudiagError
 from gpudiag.ingest import (
     nsys_api,
     nsys_capabilities,
@@ -18,7 +19,6 @@ from gpudiag.ingest import (
 )
 from gpudiag.ingest.nsys_enums import read_enums
 from gpudiag.ingest.source import Source, texts
-from gpudiag.errors import GpudiagError
 
 _EVENT_TABLES = (
     nsys_api.TABLE, "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET",
@@ -27,8 +27,8 @@ _EVENT_TABLES = (
 )  # fmt: skip
 """A finished export has at least one of these; the remains of a failed one have none."""
 
-_IDENTIFIED = ("input", "process", "thread", "device", "stream", "api_call", "gpu_op", "nvtx_range")
-_TEMPORARY = (*nsys_api.TEMPORARY, *nsys_sync.TEMPORARY, *nsys_nvtx.TEMPORARY, *nsys_ids.TEMPORARY)
+
+_TEMPORARY = (*nsys_api.TEMPORARY, *nsys_sync.TEMPORARY, *nsys_nvtx.TEMPORARY)
 
 
 def read(source: Source, con: duckdb.DuckDBPyConnection, file: str) -> None:
@@ -42,29 +42,39 @@ def read(source: Source, con: duckdb.DuckDBPyConnection, file: str) -> None:
             f"{file}: this is what a failed export left behind, without events or metadata; export the report again"
             " with `nsys export --type=sqlite --include-json=true --force-overwrite=true REPORT.nsys-rep`."
         )
-    first = {table: nsys_ids.next_id(con, table) for table in _IDENTIFIED}
-    capture = nsys_ids.Capture(con, source, first["input"], read_enums(con, source), first)
+    # One transaction: thousands of small statements would each be written through to the disk.
+    con.execute("begin")
+    try:
+        _read(nsys_ids.start(con, source, read_enums(source)), file)
+    except BaseException:
+        con.execute("rollback")
+        raise
+    con.execute("commit")
+
+
+def _read(capture: nsys_ids.Capture, file: str) -> None:
+    con = capture.con
     _input(capture, file)
-    nsys_ids.prepare(capture)
-    dropped = nsys_api.read_api_calls(capture)
-    dropped += nsys_gpu_ops.read_gpu_ops(capture)
-    dropped += nsys_sync.read_syncs(capture)
+    nsys_api.read_api_calls(capture)
+    nsys_gpu_ops.read_gpu_ops(capture)
+    nsys_sync.read_syncs(capture)
     nsys_sync.read_event_edges(capture)
     nsys_sync.read_collectives(capture)
-    dropped += nsys_nvtx.read_nvtx(capture)
+    nsys_nvtx.read_nvtx(capture)
     nsys_misc.read_memory_events(capture)
     nsys_misc.read_os_calls(capture)
     nsys_misc.read_overhead(capture)
     nsys_misc.read_diagnostics(capture)
-    if nsys_ids.next_id(con, "device") == first["device"]:
-        nsys_gpus.add_idle_devices(con, capture.input, first["device"])
-    if dropped:
+    if not capture.found("device"):
+        capture.add("device", nsys_gpus.idle_devices(capture.gpus, capture.input, capture.next["device"]))
+    if capture.dropped:
         con.execute(
             "insert into diagnostic values (null, 'warning', ?)",
-            [f"{dropped} rows of {file} were left out: their times are missing, negative or run backwards."],
+            [f"{capture.dropped} rows of {file} were left out: their times are missing, negative or run backwards."],
         )
+    nsys_ids.save(capture)
     nsys_capabilities.write(capture)
-    con.execute("drop view if exists nsys_stream_ids;" + "".join(f"drop table if exists {t};" for t in _TEMPORARY))
+    con.execute("".join(f"drop table if exists {table};" for table in _TEMPORARY))
 
 
 _METADATA = {
@@ -76,20 +86,24 @@ _METADATA = {
 
 def _input(capture: nsys_ids.Capture, file: str) -> None:
     stated: dict[str, str | None] = {"producer": "Nsight Systems"}
+    wanted = "name in (" + ", ".join(f"'{name}'" for name in _METADATA) + ")"
     for table in ("META_DATA_EXPORT", "EXPORT_META_DATA"):
-        for batch in capture.source.batches(table, texts("name", "value")):
-            wanted = ", ".join(f"'{name}'" for name in _METADATA)
-            rows = capture.con.execute(f"select name, value from {batch} where name in ({wanted})").fetchall()
-            stated |= {_METADATA[name]: value for name, value in rows if value}
+        rows = capture.source.rows(table, texts("name", "value"), wanted)
+        stated |= {_METADATA[name]: value for name, value in rows if value}
     producer = (stated["producer"] or "").removeprefix("NVIDIA ")
-    capture.con.execute(
-        "insert into input by name select ? as id, 'nsys' as kind, ? as producer, ? as producer_version,"
-        " ? as schema_version, ? as file, 0 as clock_offset_ns",
+    nsys_ids.append(
+        capture.con,
+        "input",
+        ("id", "kind", "producer", "producer_version", "schema_version", "file", "clock_offset_ns"),
         [
-            capture.input,
-            producer,
-            stated.get("producer_version"),
-            stated.get("schema_version"),
-            Path(file).name,
+            (
+                capture.input,
+                "nsys",
+                producer,
+                stated.get("producer_version"),
+                stated.get("schema_version"),
+                Path(file).name,
+                0,
+            )
         ],
     )

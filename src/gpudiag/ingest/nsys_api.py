@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from gpudiag.ingest.nsys_ids import API_NAME, Capture, discover_api_names, discover_threads, numbered
+from gpudiag.ingest.nsys_ids import (
+    Capture,
+    api_function,
+    discover_api_names,
+    discover_threads,
+    extent,
+    numbered,
+    relation,
+    settle,
+    strings,
+    thread_map,
+)
 from gpudiag.ingest.source import ints
 
 TABLE = "CUPTI_ACTIVITY_KIND_RUNTIME"
@@ -13,61 +24,86 @@ _COLUMNS = ints("start", "end", "globalTid", "correlationId", "nameId", "returnV
 SANE = 'start >= 0 and "end" >= start and "end" < 4000000000000000000'
 """A row whose times are usable; an end at the far end of the number range is an event that never ended."""
 
+_NEAR_NS = 50_000
+"""Length of the pieces of time in which nested calls are looked for; any would do."""
 
-def read_api_calls(capture: Capture) -> int:
-    """Fill `api_call`; gives the number of rows dropped because their times make no sense."""
-    con = capture.con
-    artefacts = con.execute(f"select id from nsys_string where {API_NAME} = 'cuKernelGetName'").fetchall()
-    kept = f"nameId is distinct from {artefacts[0][0]}" if len(artefacts) == 1 else (
-        f"coalesce(nameId, -1) not in ({', '.join(str(row[0]) for row in artefacts) or '-2'})"
-    )  # fmt: skip
-    dropped = 0
+_ARTEFACT = "cuKernelGetName"
+"""One call a launch to this function is made by the collection itself."""
+
+
+def read_api_calls(capture: Capture) -> None:
+    """Fill `api_call`."""
+    artefacts: set[int] = set()
+    sorts: dict[int, set[bool]] = {}
     for batch in capture.source.batches(TABLE, _COLUMNS):
-        # One call to cuKernelGetName a launch is made by the collection itself.
-        valid = f"(from {batch} where {kept} and globalTid is not null and {SANE})"
-        counts = con.execute(
-            f"select count(*), count(*) filter (where globalTid is not null and {SANE}) from {batch} where {kept}"
-        ).fetchall()
-        dropped += counts[0][0] - counts[0][1]
-        discover_threads(capture, valid)
-        discover_api_names(capture, valid, "nameId")
-        con.execute(
-            'insert into api_call by name select n.id, start, "end", t.process, t.id as thread,'
-            " coalesce(a.id, u.id) as name, correlationId as correlation,"
-            " try_cast(returnValue as integer) as return_code"
-            f" from {numbered(capture, 'api_call', valid)} n"
-            " join nsys_thread t on t.tid = globalTid"
-            " left join nsys_api_name a on a.string = nameId"
-            " left join (select min(id) as id from name where text = 'unknown') u on a.id is null"
-        )
-    _nest(capture, capture.first["api_call"])
-    return dropped
-
-
-def _nest(capture: Capture, first: int) -> None:
-    """Give calls made inside another call of their thread its id; most files have none, and are only looked at."""
-    con = capture.con
-    con.execute("create or replace temp table nsys_nested (id integer, outermost integer)")
+        _read(capture, batch, artefacts, sorts)
     # Only a runtime function (cuda…) calls another traced one (cu…): a thread with one sort has no nested calls.
-    mixed = con.execute(
-        "select thread from (select distinct thread, name from api_call where id >= $1) a join name on name.id = a.name"
-        " group by thread having bool_or(text like 'cuda%') and bool_or(text not like 'cuda%')",
-        [first],
+    mixed = sorted(capture.threads[tid][1] for tid, found in sorts.items() if len(found) > 1)
+    if mixed:
+        _nest(capture, mixed)
+
+
+def _read(capture: Capture, batch: str, artefacts: set[int], sorts: dict[int, set[bool]]) -> None:
+    """Add a batch; notes the string ids of artefacts, and which sorts of functions each thread called."""
+    con = capture.con
+    groups = con.execute(
+        f"select globalTid, nameId, coalesce(globalTid is not null and {SANE}, false), count(*), min(rid), max(rid)"
+        f" from {batch} group by all"
     ).fetchall()
-    if not mixed:
+    unseen = {name for _, name, *_ in groups if name not in capture.api_names and name not in artefacts}
+    text = strings(capture, unseen)
+    functions = {name: api_function(text[name]) if name in text else "unknown" for name in unseen}
+    artefacts.update(name for name, function in functions.items() if function == _ARTEFACT and name is not None)
+    kept = [group for group in groups if group[1] not in artefacts]
+    valid = [group for group in kept if group[2]]
+    capture.dropped += sum(group[3] for group in kept if not group[2])
+    if not valid:
         return
-    threads = ", ".join(str(row[0]) for row in mixed)
+    discover_threads(capture, {group[0] for group in valid})
+    discover_api_names(capture, {name: functions[name] for _, name, *_ in valid if name in functions})
+    for tid, name, *_ in valid:
+        sorts.setdefault(tid, set()).add(capture.api_names[name][1].startswith("cuda"))
+    skipped = f" and coalesce(nameId, -1) not in ({', '.join(map(str, sorted(artefacts)))})" if artefacts else ""
+    rows = batch if valid == groups else f"(from {batch} where {SANE} and globalTid is not null{skipped})"
+    names = relation("a", "string, id", [(string, id_) for string, (id_, _) in capture.api_names.items()])
     con.execute(
-        f'insert into nsys_nested with calls as (select id, thread, start, "end",'
-        " max(\"end\") over before as reach, name in (select id from name where text not like 'cuda%') as driver"
-        f" from api_call where id >= {first} and thread in ({threads}) window before as (partition by thread"
+        'insert into api_call by name select n.id, start, "end", t.process, t.thread, a.id as name,'
+        " correlationId as correlation, try_cast(returnValue as integer) as return_code"
+        f" from {numbered(capture, 'api_call', rows, extent(group[3:] for group in valid))} n"
+        f" join {thread_map(capture)} on t.tid = globalTid"
+        f" left join {names} on a.string is not distinct from nameId"
+    )
+    settle(capture, sum(group[3] for group in valid))
+
+
+def _nest(capture: Capture, threads: list[int]) -> None:
+    """Give calls made inside another call of their thread its id."""
+    con, first = capture.con, capture.first["api_call"]
+    drivers = ", ".join(
+        sorted({str(id_) for id_, function in capture.api_names.values() if not function.startswith("cuda")})
+    )
+    calls = f"api_call where id >= {first} and thread in ({', '.join(map(str, threads))})"
+    # Ordering millions of calls takes seconds: only those matter that last long or begin near a driver call.
+    near = (
+        f'{calls} and ("end" - start >= {_NEAR_NS} or (thread, start // {_NEAR_NS}) in (select thread, unnest(['
+        f"start // {_NEAR_NS} - 1, start // {_NEAR_NS}]) from {calls} and name in ({drivers})))"
+    )
+    ((rows,),) = con.execute(
+        'create or replace temp table nsys_nested as with calls as (select id, thread, start, "end",'
+        f' max("end") over before as reach, name in ({drivers}) as driver'
+        f" from {near}"
+        " window before as (partition by thread"
         ' order by start, "end" desc, id rows between unbounded preceding and 1 preceding)),'
         # Clocks jitter: a call that begins before its predecessor's end but ends after it is not nested, and
         # neither is a runtime function that seems to run inside another.
         ' outer_calls as (from calls where reach is null or "end" > reach or not driver)'
-        ' select inner_calls.id, outer_calls.id from (from calls where "end" <= reach and driver) inner_calls'
+        " select inner_calls.id, outer_calls.id as outermost"
+        ' from (from calls where "end" <= reach and driver) inner_calls'
         " asof join outer_calls on outer_calls.thread = inner_calls.thread and outer_calls.start <= inner_calls.start"
-    )
+    ).fetchall()
+    capture.nested = bool(rows)
+    if not rows:
+        return
     con.execute(
         "update api_call set parent = coalesce(("
         " select max_by(n.id, a.start) from nsys_nested n join api_call a on a.id = n.id"

@@ -6,18 +6,21 @@ sister tables decide, and `unknown` is an honest answer.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from gpudiag.ingest.nsys_ids import Capture
-from gpudiag.ingest.source import texts
+from gpudiag.ingest.nsys_ids import Capture, append
+from gpudiag.ingest.source import quoted, texts
 
 State = Literal["recorded", "not_recorded", "unknown"]
 Verdict = tuple[State, str]
 
 # The only capture options that are read: the others hold environments, command lines and names of people.
-_OPTIONS = r"(.*:)?(COLLECT_[A-Z_0-9]+|CAPTURE_EVENT_TYPE|MODE|SAMPLING_FREQUENCY|COLLECT_SAMPLES|CUDA_EVENT[A-Z_]*)"
+_OPTIONS = re.compile(
+    r"(.*:)?(COLLECT_[A-Z_0-9]+|CAPTURE_EVENT_TYPE|MODE|SAMPLING_FREQUENCY|COLLECT_SAMPLES|CUDA_EVENT[A-Z_]*)"
+)
 
 
 @dataclass(frozen=True)
@@ -51,39 +54,24 @@ def write(capture: Capture) -> None:
         "gpu_metrics": _gpu_metrics, "memory": _memory,
     }  # fmt: skip
     rows = [(capture.input, name, *decide(facts)) for name, decide in deciders.items()]
-    capture.con.executemany("insert into capability (input, name, state, how) values (?, ?, ?, ?)", rows)
+    append(capture.con, "capability", ("input", "name", "state", "how"), rows)
 
 
 def _facts(capture: Capture) -> _Facts:
-    con, source = capture.con, capture.source
-    options: dict[str, set[str]] = {}
-    for batch in source.batches("META_DATA_CAPTURE", texts("name", "value")):
-        query = f"select name, value from {batch} where regexp_full_match(name, '{_OPTIONS}')"
-        for name, value in con.execute(query).fetchall():
+    source, options = capture.source, dict[str, set[str]]()
+    # Names first: the values of other options are not even read.
+    names = {name for (name,) in source.rows("META_DATA_CAPTURE", texts("name")) if name and _OPTIONS.fullmatch(name)}
+    wanted = {"META_DATA_CAPTURE": names, "META_DATA_EXPORT": {"EXPORT_PARAM_INCLUDE_JSON"}}
+    for table, listed in wanted.items():
+        condition = f"name in ({', '.join(map(quoted, sorted(listed)))})" if listed else "false"
+        for name, value in source.rows(table, texts("name", "value"), condition):
             options.setdefault(name, set()).add(value or "")
-    for batch in source.batches("META_DATA_EXPORT", texts("name", "value")):
-        query = f"select name, value from {batch} where name = 'EXPORT_PARAM_INCLUDE_JSON'"
-        for name, value in con.execute(query).fetchall():
-            options.setdefault(name, set()).add(value or "")
-    first_call, first_op = capture.first["api_call"], capture.first["gpu_op"]
-    counted = {
-        "api_call": f"from api_call where id >= {first_call}",
-        "gpu_op": f"from gpu_op where id >= {first_op}",
-        "nvtx_range": f"from nvtx_range where id >= {capture.first['nvtx_range']}",
-        "py_sample": f"from py_sample where thread >= {capture.first['thread']}",
-    }
-    counts = {name: con.execute(f"select count(*) {query}").fetchall()[0][0] for name, query in counted.items()}
-    launches = con.execute(
-        "select 1 from name where (text like '%Launch%' or text like '%Memcpy%' or text like '%Memset%')"
-        f" and id in (select name from api_call where id >= {first_call}) limit 1"
-    ).fetchall()
-    nodes = con.execute(
-        f"select 1 from gpu_op where id >= {first_op} and coalesce(graph_node, 0) <> 0 limit 1"
-    ).fetchall()
-    warnings = con.execute("select distinct text from diagnostic where severity in ('warning', 'error')").fetchall()
+    functions = [function for _, function in capture.api_names.values()]
+    launches = any(part in function for function in functions for part in ("Launch", "Memcpy", "Memset"))
+    counts = {table: capture.found(table) for table in ("api_call", "gpu_op", "nvtx_range", "py_sample")}
     return _Facts(
         {name: frozenset(values) for name, values in options.items()}, source.has("META_DATA_CAPTURE"),
-        tuple(row[0] for row in warnings), counts, bool(launches), bool(nodes), source.has,
+        tuple(capture.warnings), counts, launches, capture.graph_nodes, source.has,
     )  # fmt: skip
 
 

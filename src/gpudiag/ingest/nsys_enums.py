@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import duckdb
-
 from gpudiag.ingest.source import Source, ints, texts
 
 # Keys are what the enumeration's names end with, whatever prefix a version gives them.
@@ -54,19 +52,19 @@ class Enums:
     memory_operations: Mapping[int, str]
 
 
-def read_enums(con: duckdb.DuckDBPyConnection, source: Source) -> Enums:
+def read_enums(source: Source) -> Enums:
     """The file's enumerations."""
 
     def read(table: str, words: Mapping[str, str], numbers: Mapping[int, str]) -> Mapping[int, str]:
-        if not source.has(table):
+        rows = source.rows(table, ints("id") | texts("name", "label"))
+        if not rows:
             return numbers
         found: dict[int, str] = {}
-        for batch in source.batches(table, ints("id") | texts("name", "label")):
-            for number, name in con.execute(f"select id, coalesce(name, label, '') from {batch}").fetchall():
-                # The longest ending that fits: UVM_HTOD is not HTOD, DEVICE_STATIC is not STATIC.
-                endings = [ending for ending in words if str(name).endswith(ending)]
-                if endings and number is not None:
-                    found[int(number)] = words[max(endings, key=len)]
+        for number, name, label in rows:
+            # The longest ending that fits: UVM_HTOD is not HTOD, DEVICE_STATIC is not STATIC.
+            endings = [ending for ending in words if (name or label or "").endswith(ending)]
+            if endings and number is not None:
+                found[number] = words[max(endings, key=len)]
         return found
 
     return Enums(

@@ -6,7 +6,17 @@ from dataclasses import dataclass
 
 from gpudiag.ingest.nsys_api import SANE
 from gpudiag.ingest.nsys_enums import case
-from gpudiag.ingest.nsys_ids import Capture, discover_kernel_names, discover_streams, numbered
+from gpudiag.ingest.nsys_gpus import StreamKey
+from gpudiag.ingest.nsys_ids import (
+    Capture,
+    discover_kernel_names,
+    discover_streams,
+    extent,
+    numbered,
+    relation,
+    settle,
+    stream_map,
+)
 from gpudiag.ingest.source import Columns, ints
 
 _COMMON = ints("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid")
@@ -51,49 +61,68 @@ _KERNEL = """k.id as name,
  try_cast(localMemoryPerThread as integer) as local_per_thread, graphNodeId as graph_node"""
 
 
-def read_gpu_ops(capture: Capture) -> int:
-    """Fill `gpu_op`; gives the number of rows dropped because their times make no sense."""
-    return sum(_read(capture, activity) for activity in _activities(capture))
+def read_gpu_ops(capture: Capture) -> None:
+    """Fill `gpu_op`."""
+    for activity in _activities(capture):
+        for batch in capture.source.batches(activity.table, _COMMON | activity.columns):
+            _read(capture, activity, batch)
 
 
-def _read(capture: Capture, activity: _Activity) -> int:
-    con, dropped = capture.con, 0
-    for batch in capture.source.batches(activity.table, _COMMON | activity.columns):
-        sane = f"{SANE} and globalPid is not null"
-        valid = (
-            f"(select * replace (coalesce(streamId, 0) as streamId), globalPid >> 24 as key from {batch} where {sane})"
+def _read(capture: Capture, activity: _Activity, batch: str) -> None:
+    sane, kernel = f"{SANE} and globalPid is not null", activity.kind == "kernel"
+    names = "demangledName, shortName" if kernel else "null, null"
+    node = "coalesce(bool_or(graphNodeId <> 0), false)" if "graphNodeId" in activity.columns else "false"
+    groups = capture.con.execute(
+        f"select coalesce({sane}, false), globalPid >> 24, contextId, coalesce(streamId, 0), {names}, min(deviceId),"
+        f" min(correlationId), max(correlationId), {node}, count(*), min(rid), max(rid) from {batch} group by 1, 2, 3, 4"
+        + (", 5, 6" if kernel else "")
+    ).fetchall()
+    valid = [group for group in groups if group[0]]
+    capture.dropped += sum(group[-3] for group in groups if not group[0])
+    if not valid:
+        return
+    streams: dict[StreamKey, int | None] = {}
+    for _, key, context, number, _, _, cuda, *_ in valid:
+        seen = streams.get((key, context, number))
+        streams[key, context, number] = cuda if seen is None or (cuda is not None and cuda < seen) else seen
+    discover_streams(capture, streams)
+    join = ""
+    if kernel:
+        discover_kernel_names(capture, {(group[4], group[5]) for group in valid})
+        known = [(*key, id_) for key, (id_, _) in capture.kernel_names.items()]
+        join = (
+            f" left join {relation('k', 'string, short, id', known)} on k.string is not distinct from demangledName"
+            " and k.short is not distinct from shortName"
         )
-        rows = con.execute(f"select count(*), count(*) filter (where {sane}) from {batch}").fetchall()
-        dropped += rows[0][0] - rows[0][1]
-        discover_streams(capture, valid)
-        join = ""
-        if activity.kind == "kernel":
-            discover_kernel_names(capture, valid)
-            join = (
-                " left join nsys_kernel_name k on k.string is not distinct from demangledName"
-                " and k.short is not distinct from shortName"
-            )
-        con.execute(
-            f'insert into gpu_op by name select n.id, start, "end", s.device, s.process, s.id as stream,'
-            f" '{activity.kind}' as kind, c.api_call, correlationId as correlation, {activity.select}"
-            f" from {numbered(capture, 'gpu_op', valid)} n"
-            f" join nsys_stream_ids s on s.key = n.key and s.context is not distinct from contextId"
-            f" and s.number = streamId{join}"
-            f" left join {_calls(capture, valid)} c on c.process = s.process and c.correlation = correlationId"
-        )
-    return dropped
+    capture.graph_nodes |= any(group[9] for group in valid)
+    rows = extent(group[-3:] for group in valid)
+    first = capture.next["gpu_op"]
+    source = numbered(capture, "gpu_op", batch if len(valid) == len(groups) else f"(from {batch} where {sane})", rows)
+    statement = (
+        f'insert into gpu_op by name select n.id, start, "end", s.device, s.process, s.stream,'
+        f" '{activity.kind}' as kind, c.api_call, correlationId as correlation, {activity.select}"
+        f" from {source} n join {stream_map(capture)} on s.key = globalPid >> 24"
+        f" and s.context is not distinct from contextId and s.number = coalesce(streamId, 0){join}"
+        " left join {calls} c on c.process = s.process and c.correlation = correlationId"
+    )
+    low = min((group[7] for group in valid if group[7] is not None), default=0)
+    high = max((group[8] for group in valid if group[8] is not None), default=0)
+    ((inserted,),) = capture.con.execute(statement.format(calls=_calls(capture, low, high))).fetchall()
+    if inserted > rows[0]:
+        capture.ambiguous = True
+        capture.con.execute(f"delete from gpu_op where id >= {first}")
+        capture.con.execute(statement.format(calls=_calls(capture, low, high)))
+    settle(capture, rows[0])
 
 
-def _calls(capture: Capture, batch: str) -> str:
-    """The outermost calls that the correlations of a batch can mean; 0 is no correlation.
+def _calls(capture: Capture, low: int, high: int) -> str:
+    """The outermost calls that correlations of a range can mean; 0 is no correlation.
 
-    Only the batch's range of correlations, so that a hash table over all calls is not built for every batch.
+    Grouping millions of calls costs more than the join: as long as no correlation was met twice, it is not done.
     """
-    ((low, high),) = capture.con.execute(f"select min(correlationId), max(correlationId) from {batch}").fetchall()
-    nested = capture.con.execute("select 1 from nsys_nested limit 1").fetchall()
-    call, join = ("coalesce(outermost, a.id)", "left join nsys_nested using (id)") if nested else ("a.id", "")
+    call, join = ("coalesce(outermost, a.id)", "left join nsys_nested using (id)") if capture.nested else ("a.id", "")
+    value, group = (f"min({call})", " group by all") if capture.ambiguous else (call, "")
     return (
-        f"(select process, correlation, min({call}) as api_call from api_call a {join}"
-        f" where a.id >= {capture.first['api_call']} and correlation <> 0"
-        f" and correlation between {low or 0} and {high or 0} group by all)"
+        f"(select process, correlation, {value} as api_call from api_call a {join}"
+        f" where a.id >= {capture.first['api_call']} and correlation <> 0 and correlation between {low} and {high}{group})"
     )

@@ -2,155 +2,188 @@
 
 from __future__ import annotations
 
-import duckdb
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-from gpudiag.ingest.nsys_enums import Enums, case
-from gpudiag.ingest.source import Source, ints, texts
+from gpudiag.ingest.nsys_enums import Enums
+from gpudiag.ingest.source import Columns, Source, ints, texts
 
-TEMPORARY = (
-    "nsys_gpu",
-    "nsys_cuda_device",
-    "nsys_device",
-    "nsys_stream_info",
-    "nsys_null_stream",
-    "nsys_stream",
-)
+Pair = tuple[int, int]
+StreamKey = tuple[int, int | None, int]
+"""Process key, context, number."""
 
-_MAPS = """
-create or replace temp table nsys_gpu (gpu bigint, cuda bigint, name varchar, sm_count integer, clock_hz bigint,
-  dram_bytes_per_s bigint, l2_bytes bigint, memory_bytes bigint, max_warps_per_sm integer, max_blocks_per_sm integer,
-  registers_per_sm integer, shared_bytes_per_sm integer, copy_engines integer, cc_major integer, cc_minor integer);
-create or replace temp table nsys_cuda_device (pid bigint, cuda bigint, gpu bigint);
-create or replace temp table nsys_device (key bigint, cuda bigint, gpu bigint, id integer);
-create or replace temp table nsys_stream_info (pid bigint, context bigint, number bigint, kind varchar,
-  priority bigint);
-create or replace temp table nsys_null_stream (pid bigint, context bigint, number bigint);
-create or replace temp table nsys_stream (key bigint, context bigint, number bigint, cuda bigint, id integer);
-create or replace temp view nsys_stream_ids as
-  select n.key, n.context, n.number, n.id, s.device, s.process from nsys_stream n join stream s on s.id = n.id;
-"""
+_PID = 0xFFFFFF
+_DEVICE_COLUMNS = (
+    "name", "sm_count", "clock_hz", "dram_bytes_per_s", "l2_bytes", "memory_bytes", "max_warps_per_sm",
+    "max_blocks_per_sm", "registers_per_sm", "shared_bytes_per_sm", "copy_engines", "cc_major", "cc_minor",
+)  # fmt: skip
+DEVICE = ("id", "input", "ordinal", *_DEVICE_COLUMNS)
+STREAM = ("id", "device", "process", "context", "number", "kind", "priority")
 
 # Exports since 2022. Clocks are Hz, bandwidth is bytes a second, sizes are bytes.
-_GPU = """
-select distinct id, cuDevice, name, try_cast(smCount as integer), nullif(clockRate, 0), nullif(memoryBandwidth, 0),
-  nullif(l2CacheSize, 0), nullif(totalMemory, 0), try_cast(nullif(maxWarpsPerSm, 0) as integer),
-  try_cast(nullif(maxBlocksPerSm, 0) as integer), try_cast(nullif(maxRegistersPerSm, 0) as integer),
-  try_cast(nullif(maxShmemPerSm, 0) as integer), try_cast(asyncEngines as integer),
-  try_cast(nullif(computeMajor, 0) as integer), try_cast(computeMinor as integer)
-from {batch}
-"""
+_GPU = ints("id", "cuDevice") | texts("name") | ints(
+    "smCount", "clockRate", "memoryBandwidth", "l2CacheSize", "totalMemory", "maxWarpsPerSm", "maxBlocksPerSm",
+    "maxRegistersPerSm", "maxShmemPerSm", "asyncEngines", "computeMajor", "computeMinor",
+)  # fmt: skip
 # 2020 and 2021: clocks are kHz, bandwidth is kB a second, and 2020 wrote a cut-off bandwidth (0xF0000000) and MiB.
-_CUDA_GPU = """
-select distinct deviceId, deviceId, name, try_cast(numMultiprocessors as integer), nullif(coreClockRate, 0) * 1000,
-  case when globalMemoryBandwidth between 1 and 4026531839 then globalMemoryBandwidth * 1000 end,
-  nullif(l2CacheSize, 0),
-  case when globalMemorySize < 16777216 then globalMemorySize * 1048576 else globalMemorySize end,
-  try_cast(nullif(maxWarpsPerMultiprocessor, 0) as integer), try_cast(nullif(maxBlocksPerMultiprocessor, 0) as integer),
-  try_cast(nullif(maxRegistersPerMultiprocessor, 0) as integer),
-  try_cast(nullif(maxSharedMemoryPerMultiprocessor, 0) as integer), try_cast(numMemcpyEngines as integer),
-  try_cast(nullif(computeCapabilityMajor, 0) as integer), try_cast(computeCapabilityMinor as integer)
-from {batch}
-"""
-_GPU_COLUMNS = ints(
-    "id", "cuDevice", "smCount", "clockRate", "memoryBandwidth", "l2CacheSize", "totalMemory", "maxWarpsPerSm",
-    "maxBlocksPerSm", "maxRegistersPerSm", "maxShmemPerSm", "asyncEngines", "computeMajor", "computeMinor",
-) | texts("name")  # fmt: skip
-_CUDA_GPU_COLUMNS = ints(
-    "deviceId", "globalMemoryBandwidth", "globalMemorySize", "l2CacheSize", "coreClockRate", "numMemcpyEngines",
-    "numMultiprocessors", "maxWarpsPerMultiprocessor", "maxBlocksPerMultiprocessor", "computeCapabilityMajor",
-    "computeCapabilityMinor", "maxSharedMemoryPerMultiprocessor", "maxRegistersPerMultiprocessor",
-) | texts("name")  # fmt: skip
+_CUDA_GPU = ints("deviceId") | texts("name") | ints(
+    "numMultiprocessors", "coreClockRate", "globalMemoryBandwidth", "l2CacheSize", "globalMemorySize",
+    "maxWarpsPerMultiprocessor", "maxBlocksPerMultiprocessor", "maxRegistersPerMultiprocessor",
+    "maxSharedMemoryPerMultiprocessor", "numMemcpyEngines", "computeCapabilityMajor", "computeCapabilityMinor",
+)  # fmt: skip
+_CUT_OFF, _SMALLEST_BYTES, _MIB = 0xF0000000, 1 << 24, 1 << 20
 
 
-def prepare(con: duckdb.DuckDBPyConnection, source: Source, enums: Enums) -> None:
-    """Read what the file says of GPUs, CUDA device numbers and streams."""
-    con.execute(_MAPS)
-    described = "smCount" in source.columns("TARGET_INFO_GPU")
-    table, columns, query = (
-        ("TARGET_INFO_GPU", _GPU_COLUMNS, _GPU) if described
-        else ("TARGET_INFO_CUDA_GPU", _CUDA_GPU_COLUMNS, _CUDA_GPU)
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU as the file describes it: its number in the file, its CUDA number, the values of _DEVICE_COLUMNS."""
+
+    gpu: int
+    cuda: int | None
+    described: tuple[Any, ...]
+
+    @property
+    def place(self) -> tuple[float, int]:
+        return float("inf") if self.cuda is None else self.cuda, self.gpu
+
+
+@dataclass(frozen=True)
+class Gpus:
+    """What the file says of GPUs and streams, and the identifiers given so far; only the latter change."""
+
+    gpus: tuple[Gpu, ...]
+    cuda_devices: Mapping[Pair, int]
+    """(process id, CUDA number) → GPU."""
+    stream_info: Mapping[tuple[int, int, int], tuple[str, int | None]]
+    """(process id, context, number) → kind, priority."""
+    null_streams: Collection[tuple[int, int, int]]
+    devices: dict[Pair, int] = field(default_factory=dict)
+    """(process key, CUDA number) → device."""
+    device_of_gpu: dict[int, int] = field(default_factory=dict)
+    streams: dict[StreamKey, tuple[int, int, int]] = field(default_factory=dict)
+    """→ device, process, stream."""
+    stream_devices: dict[tuple[int, int | None], int] = field(default_factory=dict)
+    """(process key, context) → smallest CUDA number seen with it."""
+
+
+def read(source: Source, enums: Enums) -> Gpus:
+    """What the file says of GPUs, CUDA device numbers and streams."""
+    cuda_devices: dict[Pair, int] = {}
+    for gpu, cuda, pid in source.rows("TARGET_INFO_CUDA_DEVICE", ints("gpuId", "cudaId", "pid")):
+        if None not in (gpu, cuda, pid):
+            cuda_devices.setdefault((pid, cuda), gpu)
+    nulls = set(source.rows("TARGET_INFO_CUDA_NULL_STREAM", ints("processId", "contextId", "streamId")))
+    nulls |= set(source.rows("TARGET_INFO_CUDA_CONTEXT_INFO", ints("processId", "contextId", "nullStreamId")))
+    return Gpus(_gpus(source), cuda_devices, _stream_info(source, enums), nulls)
+
+
+def _gpus(source: Source) -> tuple[Gpu, ...]:
+    found: list[Gpu] = []
+    if "smCount" in source.columns("TARGET_INFO_GPU"):
+        for gpu, cuda, name, sms, clock, bandwidth, l2, memory, *limits in source.rows("TARGET_INFO_GPU", _GPU):
+            found.append(Gpu(gpu, cuda, _described(name, sms, clock, bandwidth, l2, memory, limits)))
+    else:
+        columns: Columns = _CUDA_GPU
+        for gpu, name, sms, clock, bandwidth, l2, memory, *limits in source.rows("TARGET_INFO_CUDA_GPU", columns):
+            speed = bandwidth * 1000 if bandwidth and 0 < bandwidth < _CUT_OFF else None
+            size = memory * _MIB if memory and memory < _SMALLEST_BYTES else memory
+            found.append(Gpu(gpu, gpu, _described(name, sms, (clock or 0) * 1000, speed, l2, size, limits)))
+    return tuple(sorted(set(found), key=lambda gpu: gpu.place))
+
+
+def _described(
+    name: str | None, sms: int | None, clock: int | None, bandwidth: int | None, l2: int | None, memory: int | None,
+    limits: list[int | None],
+) -> tuple[Any, ...]:  # fmt: skip
+    # A zero means that the value is not known, but for copy engines and the minor version.
+    *bounds, engines, major, minor = limits
+    bounded = (_int32(bound or None) for bound in bounds)
+    return (
+        name, _int32(sms), clock or None, bandwidth or None, l2 or None, memory or None, *bounded,
+        _int32(engines), _int32(major or None), _int32(minor),
     )  # fmt: skip
-    for batch in source.batches(table, columns):
-        con.execute("insert into nsys_gpu " + query.format(batch=batch))
-    for batch in source.batches("TARGET_INFO_CUDA_DEVICE", ints("gpuId", "cudaId", "pid")):
-        con.execute(f"insert into nsys_cuda_device select pid, cudaId, any_value(gpuId) from {batch} group by 1, 2")
-    stream_columns = ints("streamId", "processId", "contextId", "priority", "flag")
-    for batch in source.batches("TARGET_INFO_CUDA_STREAM", stream_columns):
+
+
+def _int32(value: int | None) -> int | None:
+    return value if value is not None and -(1 << 31) <= value < 1 << 31 else None
+
+
+def _stream_info(source: Source, enums: Enums) -> dict[tuple[int, int, int], tuple[str, int | None]]:
+    found: dict[tuple[int, int, int], tuple[int | None, int | None]] = {}
+    columns = ints("processId", "contextId", "streamId", "flag", "priority")
+    for *key, flag, priority in source.rows("TARGET_INFO_CUDA_STREAM", columns):
+        pid, context, number = key
         # Priorities are negative, but some versions write them as unsigned 32-bit numbers.
-        con.execute(
-            "insert into nsys_stream_info select processId, contextId, streamId,"
-            f" {case('max(flag)', enums.stream_kinds)},"
-            " max(case when priority > 2147483647 then priority - 4294967296 else priority end)"
-            f" from {batch} group by 1, 2, 3"
-        )
-    for batch in source.batches("TARGET_INFO_CUDA_NULL_STREAM", ints("streamId", "processId", "contextId")):
-        con.execute(f"insert into nsys_null_stream select distinct processId, contextId, streamId from {batch}")
-    for batch in source.batches("TARGET_INFO_CUDA_CONTEXT_INFO", ints("nullStreamId", "processId", "contextId")):
-        con.execute(f"insert into nsys_null_stream select distinct processId, contextId, nullStreamId from {batch}")
+        if priority is not None and priority >= 1 << 31:
+            priority -= 1 << 32
+        flags, priorities = found.get((pid, context, number), (None, None))
+        found[pid, context, number] = (_larger(flag, flags), _larger(priority, priorities))
+    return {
+        key: ("unknown" if flag is None else enums.stream_kinds.get(flag, "unknown"), priority)
+        for key, (flag, priority) in found.items()
+    }
 
 
-def discover_devices(con: duckdb.DuckDBPyConnection, input_: int, keys: str, first: int) -> None:
-    """Add the GPUs that (process key, CUDA device number) pairs mean; one GPU may have a number in each process.
+def _larger(a: int | None, b: int | None) -> int | None:
+    return max((value for value in (a, b) if value is not None), default=None)
 
-    `keys` is a query with columns key and cuda. A GPU that the file does not describe keeps its number alone.
+
+def discover_devices(known: Gpus, keys: Collection[Pair], input_: int, first: int) -> list[tuple[Any, ...]]:
+    """Rows of `device` for the GPUs that (process key, CUDA number) pairs newly mean.
+
+    One GPU may have a number in each process. A GPU that the file does not describe keeps its number alone.
     """
-    con.execute(
-        "create or replace temp table nsys_new as with k as"
-        f" (select distinct key, coalesce(cuda, 0) as cuda from ({keys})),"
-        " listed as (select cuda, min(gpu) as gpu from nsys_gpu group by cuda)"
-        " select k.key, k.cuda, coalesce(seen.gpu, listed.gpu, -1 - k.cuda) as gpu from k"
-        " left join nsys_cuda_device seen on seen.pid = (k.key & 16777215) and seen.cuda = k.cuda"
-        " left join listed on listed.cuda = k.cuda"
-        " where not exists (from nsys_device d where d.key = k.key and d.cuda = k.cuda)"
-    )
-    con.execute(
-        "insert into device by name with new as (select gpu, min(cuda) as ordinal from nsys_new"
-        " where gpu not in (select gpu from nsys_device) group by gpu),"
-        f" numbered as (select *, ({first} - 1 + row_number() over (order by ordinal, gpu))::integer as id from new),"
-        " described as (from nsys_gpu qualify row_number() over (partition by gpu order by cuda) = 1)"
-        f" select id, {input_} as input, ordinal, described.* exclude (gpu, cuda)"
-        " from numbered left join described using (gpu) order by id"
-    )
-    con.execute(
-        "insert into nsys_device with known as (select gpu, min(id) as id from nsys_device group by gpu),"
-        " new as (select gpu, ({first} - 1 + row_number() over (order by min(cuda), gpu))::integer as id from nsys_new"
-        " where gpu not in (select gpu from nsys_device) group by gpu)"
-        " select key, cuda, gpu, coalesce(known.id, new.id) from nsys_new"
-        " left join known using (gpu) left join new using (gpu)".replace("{first}", str(first))
-    )
-    con.execute("drop table nsys_new")
+    listed: dict[int, int] = {}
+    for gpu in known.gpus:
+        if gpu.cuda is not None:
+            listed[gpu.cuda] = min(gpu.gpu, listed.get(gpu.cuda, gpu.gpu))
+    meant = {
+        (key, cuda): known.cuda_devices.get((key & _PID, cuda), listed.get(cuda, -1 - cuda))
+        for key, cuda in keys
+        if (key, cuda) not in known.devices
+    }
+    ordinals: dict[int, int] = {}
+    for (_, cuda), number in meant.items():
+        if number not in known.device_of_gpu:
+            ordinals[number] = min(cuda, ordinals.get(number, cuda))
+    described = {gpu.gpu: gpu.described for gpu in reversed(known.gpus)}
+    rows = []
+    for id_, (number, ordinal) in enumerate(sorted(ordinals.items(), key=lambda item: (item[1], item[0])), first):
+        known.device_of_gpu[number] = id_
+        rows.append((id_, input_, ordinal, *described.get(number, (None,) * len(_DEVICE_COLUMNS))))
+    known.devices.update((key, known.device_of_gpu[number]) for key, number in meant.items())
+    return rows
 
 
-def add_idle_devices(con: duckdb.DuckDBPyConnection, input_: int, first: int) -> None:
-    """Add every GPU the file describes: for a file in which none of them did anything."""
-    con.execute(
-        f"insert into device by name select ({first} - 1 + row_number() over (order by cuda, gpu))::integer as id,"
-        f" {input_} as input, coalesce(cuda, gpu)::integer as ordinal, nsys_gpu.* exclude (gpu, cuda) from nsys_gpu"
-    )
+def idle_devices(known: Gpus, input_: int, first: int) -> list[tuple[Any, ...]]:
+    """Rows of `device` for every GPU the file describes: for a file in which none of them did anything."""
+    return [
+        (id_, input_, gpu.gpu if gpu.cuda is None else gpu.cuda, *gpu.described)
+        for id_, gpu in enumerate(known.gpus, first)
+    ]
 
 
-def discover_streams(con: duckdb.DuckDBPyConnection, keys: str, first: int) -> None:
-    """Add streams, one for each (process key, context, number) of a query that also gives its CUDA device.
+def discover_streams(
+    known: Gpus, wanted: Mapping[StreamKey, int | None], processes: Mapping[int, int], first: int
+) -> list[tuple[Any, ...]]:
+    """Rows of `stream` for new (process key, context, number) keys with their CUDA device number.
 
     Stream 7 is CUPTI's number for the null stream of the first context; it counts only where the file names no null
     stream at all.
     """
-    con.execute(
-        "insert into nsys_stream with k as (select key, context, number, min(cuda) as cuda from"
-        f" ({keys}) group by all)"
-        f" select key, context, number, cuda, {first} - 1 + row_number() over (order by key, context, number) from k"
-        " where not exists (from nsys_stream s where s.key = k.key and s.context is not distinct from k.context"
-        " and s.number = k.number)"
-    )
-    con.execute(
-        "insert into stream by name select s.id, d.id as device, p.id as process, s.context, s.number,"
-        " case when n.number is not null then 'null'"
-        " when i.kind is not null and i.kind <> 'unknown' then i.kind"
-        " when s.number = 7 and s.context = 1 and i.kind is null and not exists (from nsys_null_stream) then 'null'"
-        " else 'unknown' end as kind, i.priority"
-        " from nsys_stream s join nsys_process p on p.key = s.key"
-        " left join nsys_device d on d.key = s.key and d.cuda = coalesce(s.cuda, 0)"
-        " left join nsys_null_stream n on n.pid = p.pid and n.context = s.context and n.number = s.number"
-        " left join nsys_stream_info i on i.pid = p.pid and i.context = s.context and i.number = s.number"
-        f" where s.id >= {first} order by s.id"
-    )
+    new = [key for key in wanted if key not in known.streams]
+    new.sort(key=lambda key: (key[0], key[1] is None, key[1] or 0, key[2]))
+    rows = []
+    for id_, (key, context, number) in enumerate(new, first):
+        device, process = known.devices[key, wanted[key, context, number] or 0], processes[key]
+        place = (key & _PID, context, number)
+        kind, priority = known.stream_info.get(place, (None, None)) if context is not None else (None, None)  # type: ignore[arg-type]
+        if place in known.null_streams or (kind is None and number == 7 and context == 1 and not known.null_streams):
+            kind = "null"
+        rows.append((id_, device, process, context, number, kind or "unknown", priority))
+        known.streams[key, context, number] = (device, process, id_)
+    for (key, context, _), cuda in wanted.items():
+        if cuda is not None:
+            known.stream_devices[key, context] = min(cuda, known.stream_devices.get((key, context), cuda))
+    return rows

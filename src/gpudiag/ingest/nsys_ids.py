@@ -1,187 +1,266 @@
 """Dense identifiers for what an Nsight Systems file numbers in its own ways: texts, processes, threads, GPUs, streams.
 
-Rows arrive in batches, and each batch may name something new. `discover_*` adds what is new, in an order that depends
-on the file alone, and the temporary `nsys_*` tables map the file's numbers to the store's.
+Rows arrive in batches. Of each, one query asks what it names; what is new gets the next identifiers, in an order that
+depends on the file alone; and small relations map the file's numbers to the store's when the rows are inserted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import duckdb
 
 from gpudiag.ingest import nsys_gpus
 from gpudiag.ingest.nsys_enums import Enums
+from gpudiag.ingest.nsys_gpus import Gpus, StreamKey
 from gpudiag.ingest.source import Source, ints, texts
+from gpudiag.tables import BY_NAME
 
-_PID = "(({key}) & 16777215)"
-"""A process key is a global id without its lowest 24 bits, which hold the thread; the next 24 are the process id."""
-
-_MAPS = """
-create or replace temp table nsys_string (id bigint, text varchar);
-create or replace temp table nsys_api_name (string bigint, id integer);
-create or replace temp table nsys_kernel_name (string bigint, short bigint, id integer);
-create or replace temp table nsys_text_name (string bigint, id integer);
-create or replace temp table nsys_process (key bigint, pid bigint, id integer);
-create or replace temp table nsys_thread (tid bigint, process_key bigint, process integer, id integer);
-create or replace temp table nsys_process_name (key bigint, name varchar);
-create or replace temp table nsys_thread_name (tid bigint, name varchar);
-"""
-
-TEMPORARY = (
-    "nsys_string", "nsys_api_name", "nsys_kernel_name", "nsys_text_name", "nsys_process", "nsys_thread",
-    "nsys_process_name", "nsys_thread_name", *nsys_gpus.TEMPORARY,
+_IDENTIFIED = (
+    "input", "name", "process", "thread", "device", "stream", "api_call", "gpu_op", "nvtx_range", "py_sample", "os_call",
 )  # fmt: skip
+_AT_ONCE = 5_000
+"""Identifiers in one condition."""
+
+_SETTLED_FROM = 100_000
+"""Rows of a batch that is committed at once."""
+
+Rows = list[tuple[Any, ...]]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Capture:
     """One Nsight Systems file on its way into the store."""
 
     con: duckdb.DuckDBPyConnection
     source: Source
-    input: int
     enums: Enums
+    gpus: Gpus
     first: Mapping[str, int]
     """The identifiers this input begins with, by table."""
+    next: dict[str, int]
+    """The first identifiers not used yet, by table."""
+    dropped: int = 0
+    """Rows left out because their times make no sense."""
+    processes: dict[int, int] = field(default_factory=dict)
+    """A process key is a global id without its lowest 24 bits, which hold the thread; the next 24 are the process id."""
+    threads: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Global thread id → process, thread."""
+    names: dict[tuple[str, str], int] = field(default_factory=dict)
+    names_in_store: bool = False
+    """Whether the store may hold names that `names` does not."""
+    api_names: dict[int | None, tuple[int, str]] = field(default_factory=dict)
+    """String id → name, function; of API calls."""
+    kernel_names: dict[tuple[int | None, int | None], tuple[int, str]] = field(default_factory=dict)
+    """String ids of full and short text → name, short text."""
+    unsaved: dict[str, Rows] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    nested: bool = False
+    """Whether any call was made inside another, so that `nsys_nested` has rows."""
+    ambiguous: bool = False
+    """Whether two calls of a process share a correlation id."""
+    graph_nodes: bool = False
 
-    def next_id(self, table: str) -> int:
-        """The first identifier that the table does not use yet."""
-        return next_id(self.con, table)
+    @property
+    def input(self) -> int:
+        return self.first["input"]
+
+    def found(self, table: str) -> int:
+        """Rows this input added to a table with identifiers."""
+        return self.next[table] - self.first[table]
+
+    def add(self, table: str, rows: Rows) -> None:
+        """Rows to be saved; the first value is the identifier."""
+        self.unsaved.setdefault(table, []).extend(rows)
+        self.next[table] += len(rows)
 
 
-def next_id(con: duckdb.DuckDBPyConnection, table: str) -> int:
-    """One more than the table's largest id."""
-    return int(con.execute(f'select coalesce(max(id) + 1, 0) from "{table}"').fetchall()[0][0])
+def start(con: duckdb.DuckDBPyConnection, source: Source, enums: Enums) -> Capture:
+    """A capture whose rows go after those the store has."""
+    next_ids = dict.fromkeys(_IDENTIFIED, 0)
+    if con.execute("select 1 from input limit 1").fetchall():
+        counted = ", ".join(f'(select coalesce(max(id) + 1, 0) from "{table}")' for table in _IDENTIFIED)
+        next_ids.update(zip(_IDENTIFIED, con.execute(f"select {counted}").fetchall()[0], strict=True))
+    known = nsys_gpus.read(source, enums)
+    return Capture(con, source, enums, known, dict(next_ids), next_ids, names_in_store=next_ids["name"] > 0)
 
 
-def prepare(capture: Capture) -> None:
-    """Create the maps and read the small tables that name things."""
-    con, source = capture.con, capture.source
-    con.execute(_MAPS)
-    for batch in source.batches("StringIds", ints("id") | texts("value")):
-        con.execute(f"insert into nsys_string select id, any_value(value) from {batch} group by id")
-    for batch in source.batches("PROCESSES", ints("globalPid") | texts("name")):
-        con.execute(
-            "insert into nsys_process_name select globalPid >> 24, regexp_extract(any_value(name), '[^/\\\\]*$')"
-            f" from {batch} where globalPid is not null group by 1"
-        )
-    for batch in source.batches("ThreadNames", ints("nameId", "priority", "globalTid")):
-        con.execute(
-            "insert into nsys_thread_name select globalTid, arg_max(text, coalesce(priority, 0))"
-            f" from {batch} join nsys_string on nsys_string.id = nameId group by globalTid"
-        )
-    nsys_gpus.prepare(con, source, capture.enums)
+def append(con: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str], rows: Rows) -> None:
+    """Insert rows in one statement, whatever their number."""
+    if not rows:
+        return
+    types = {column.name: column.type for column in BY_NAME[table].columns}
+    values = ", ".join(f"unnest(${n}::{types[name]}[])" for n, name in enumerate(columns, 1))
+    listed = ", ".join(f'"{name}"' for name in columns)
+    con.execute(
+        f'insert into "{table}" ({listed}) select {values}', [list(column) for column in zip(*rows, strict=True)]
+    )
 
 
-def numbered(capture: Capture, table: str, valid: str) -> str:
-    """The rows of a relation with the next ids of a table, in file order."""
-    start = capture.next_id(table)
-    rows, low, high = capture.con.execute(f"select count(*), min(rid), max(rid) from {valid}").fetchall()[0]
+_SAVED = {
+    "name": ("id", "text", "short"),
+    "process": ("id", "input", "pid", "name"),
+    "thread": ("id", "process", "tid", "name"),
+    "device": nsys_gpus.DEVICE,
+    "stream": nsys_gpus.STREAM,
+}
+
+
+def save(capture: Capture, *tables: str) -> None:
+    """Write what was discovered; all tables unless some are named."""
+    for table in tables or tuple(_SAVED):
+        rows = capture.unsaved.pop(table, [])
+        if table == "process":
+            rows = _with_process_names(capture, rows)
+        elif table == "thread":
+            rows = _with_thread_names(capture, rows)
+        append(capture.con, table, _SAVED[table], rows)
+
+
+def _with_process_names(capture: Capture, rows: Rows) -> Rows:
+    found: dict[int, str] = {}
+    if rows:
+        keys = ", ".join(str(row[-1]) for row in rows)
+        columns = ints("globalPid") | texts("name")
+        for global_pid, name in capture.source.rows("PROCESSES", columns, f"globalPid >> 24 in ({keys})"):
+            if name is not None:
+                found.setdefault(global_pid >> 24, re.split(r"[/\\]", name)[-1])
+    return [(*row[:-1], found.get(row[-1]) or None) for row in rows]
+
+
+def _with_thread_names(capture: Capture, rows: Rows) -> Rows:
+    best: dict[int, tuple[int, str]] = {}
+    if rows:
+        tids = ", ".join(str(row[-1]) for row in rows)
+        columns = ints("nameId", "priority", "globalTid")
+        named = capture.source.rows("ThreadNames", columns, f"globalTid in ({tids})")
+        text = strings(capture, {row[0] for row in named})
+        for name, priority, tid in named:
+            if text.get(name) is not None and (tid not in best or (priority or 0) > best[tid][0]):
+                best[tid] = (priority or 0, text[name])
+    return [(*row[:-1], best[row[-1]][1] if row[-1] in best else None) for row in rows]
+
+
+def strings(capture: Capture, ids: Collection[int | None]) -> dict[int, str]:
+    """Texts by string id; an id without one is left out."""
+    wanted = sorted(id_ for id_ in ids if id_ is not None)
+    found: dict[int, str] = {}
+    for at in range(0, len(wanted), _AT_ONCE):
+        listed = ", ".join(map(str, wanted[at : at + _AT_ONCE]))
+        for id_, text in capture.source.rows("StringIds", ints("id") | texts("value"), f"id in ({listed})"):
+            if text is not None:
+                found.setdefault(id_, text)
+    return found
+
+
+def relation(name: str, columns: str, rows: Collection[tuple[int | None, ...]]) -> str:
+    """Numbers as a relation to join with, under a name."""
+    body = ", ".join(f"({', '.join('null' if value is None else str(value) for value in row)})" for row in rows)
+    if not rows:
+        body = "values (" + ", ".join("null::bigint" for _ in columns.split(",")) + ")"
+        return f"(from ({body}) where false) as {name}({columns})"
+    return f"(values {body}) as {name}({columns})"
+
+
+def numbered(capture: Capture, table: str, valid: str, extent: tuple[int, int, int]) -> str:
+    """The rows of a relation with the next ids of a table, in file order; `extent` is their number and range of rid."""
+    rows, low, high = extent
     # Sorting a million row numbers costs as much as inserting them, and most batches have no gap.
-    dense = rows and high - low + 1 == rows
-    place = f"rid - {low}" if dense else "row_number() over (order by rid) - 1"
-    return f"(select *, ({start} + {place})::integer as id from {valid})"
+    place = f"rid - {low}" if high - low + 1 == rows else "row_number() over (order by rid) - 1"
+    first = capture.next[table]
+    capture.next[table] += rows
+    return f"(select *, ({first} + {place})::integer as id from {valid})"
 
 
-def intern(capture: Capture, texts_query: str) -> None:
-    """Add the (text, short) pairs of a query to `name` that are not there yet."""
-    capture.con.execute(
-        f"insert into name select {capture.next_id('name')} - 1 + row_number() over (order by text, short), text, short"
-        f" from (select distinct text, short from ({texts_query}) where text is not null)"
-        " anti join name using (text, short)"
-    )
+def settle(capture: Capture, rows: int) -> None:
+    """Commit after a large batch: rows that are not committed stay in memory."""
+    if rows >= _SETTLED_FROM:
+        capture.con.execute("commit")
+        capture.con.execute("begin")
 
 
-API_NAME = r"regexp_replace(text, '(_v\d+)?(_ptsz|_ptds)?(_v\d+)?$', '')"
-"""A function without the suffixes that tell its ABI version and its default stream."""
+def extent(groups: Iterable[tuple[int, int, int]]) -> tuple[int, int, int]:
+    """Number of rows and range of rid over groups of a batch."""
+    counts, lows, highs = zip(*groups, strict=True)
+    return sum(counts), min(lows), max(highs)
 
 
-def discover_api_names(capture: Capture, batch: str, column: str) -> None:
-    """Intern the API functions that a batch's string ids name."""
-    new = (
-        f"select string, coalesce({API_NAME}, 'unknown') as text from (select distinct {column} as string from {batch}"
-        f" where {column} not in (select string from nsys_api_name where string is not null))"
-        " left join nsys_string on nsys_string.id = string"
-    )
-    intern(capture, f"select text, text as short from ({new})")
-    capture.con.execute(
-        f"insert into nsys_api_name select string, any_value(name.id) from ({new}) new"
-        " join name on name.text = new.text and name.short = new.text group by string"
-    )
+def intern(capture: Capture, pairs: Iterable[tuple[str, str]]) -> None:
+    """Give (text, short) pairs their ids in `name`."""
+    new = sorted(set(pairs) - capture.names.keys())
+    if new and capture.names_in_store:
+        query = "select text, short, id from name where text in (select unnest(?::varchar[]))"
+        found = capture.con.execute(query, [[text for text, _ in new]]).fetchall()
+        capture.names.update(((text, short), id_) for text, short, id_ in found)
+        new = [pair for pair in new if pair not in capture.names]
+    first = capture.next["name"]
+    capture.names.update((pair, id_) for id_, pair in enumerate(new, first))
+    capture.add("name", [(id_, *pair) for id_, pair in enumerate(new, first)])
 
 
-def discover_kernel_names(capture: Capture, batch: str) -> None:
-    """Intern the kernels of a batch: full text and short form."""
-    capture.con.execute(
-        "create or replace temp table nsys_new as select k.string, k.short,"
-        " coalesce(f.text, s.text, '(unnamed kernel)') as full_text,"
-        " coalesce(s.text, f.text, '(unnamed kernel)') as short_text"
-        f" from (select distinct demangledName as string, shortName as short from {batch}) k"
-        " left join nsys_string f on f.id = k.string left join nsys_string s on s.id = k.short"
-        " where not exists (from nsys_kernel_name known where known.string is not distinct from k.string"
-        " and known.short is not distinct from k.short)"
-    )
-    intern(capture, "select full_text as text, short_text as short from nsys_new")
-    capture.con.execute(
-        "insert into nsys_kernel_name select string, nsys_new.short, any_value(name.id) from nsys_new"
-        " join name on name.text = full_text and name.short = short_text group by all"
-    )
-    capture.con.execute("drop table nsys_new")
+def api_function(text: str) -> str:
+    """A function without the suffixes that tell its ABI version and its default stream."""
+    return re.sub(r"(_v[0-9]+)?(_ptsz|_ptds)?(_v[0-9]+)?\Z", "", text, count=1)
 
 
-def discover_text_names(capture: Capture, batch: str, column: str) -> None:
-    """Intern other texts that a batch names by string id: NVTX messages, operating system functions."""
-    new = (
-        f"select string, text from (select distinct {column} as string from {batch}"
-        f" where {column} not in (select string from nsys_text_name)) join nsys_string on nsys_string.id = string"
-    )
-    intern(capture, f"select text, text as short from ({new})")
-    capture.con.execute(
-        f"insert into nsys_text_name select string, any_value(name.id) from ({new}) new"
-        " join name on name.text = new.text and name.short = new.text group by string"
-    )
+def discover_api_names(capture: Capture, functions: Mapping[int | None, str]) -> None:
+    """Intern API functions by string id."""
+    new = {id_: function for id_, function in functions.items() if id_ not in capture.api_names}
+    intern(capture, ((function, function) for function in new.values()))
+    capture.api_names.update((id_, (capture.names[function, function], function)) for id_, function in new.items())
 
 
-def discover_processes(capture: Capture, keys_query: str) -> None:
-    """Add the processes whose keys (`globalPid >> 24`) a query gives."""
-    con, first = capture.con, capture.next_id("process")
-    con.execute(
-        f"insert into nsys_process select key, {_PID.format(key='key')},"
-        f" {first} - 1 + row_number() over (order by key)"
-        f" from (select distinct key from ({keys_query}) where key is not null"
-        " and key not in (select key from nsys_process))"
-    )
-    con.execute(
-        f"insert into process by name select id, {capture.input} as input, pid, nullif(name, '') as name"
-        f" from nsys_process left join nsys_process_name using (key) where id >= {first} order by id"
-    )
+def discover_kernel_names(capture: Capture, keys: Collection[tuple[int | None, int | None]]) -> None:
+    """Intern kernels by the string ids of their full text and short form."""
+    new = [key for key in keys if key not in capture.kernel_names]
+    text = strings(capture, {id_ for key in new for id_ in key})
+    unnamed = "(unnamed kernel)"
+    pairs = {}
+    for full, short in new:
+        of_full, of_short = (text.get(id_) if id_ is not None else None for id_ in (full, short))
+        pairs[full, short] = (of_full or of_short or unnamed, of_short or of_full or unnamed)
+    intern(capture, pairs.values())
+    capture.kernel_names.update((key, (capture.names[pair], pair[1])) for key, pair in pairs.items())
 
 
-def discover_threads(capture: Capture, batch: str, column: str = "globalTid") -> None:
-    """Add the threads of a batch, and their processes."""
-    discover_processes(capture, f"select distinct {column} >> 24 as key from {batch}")
-    con, first = capture.con, capture.next_id("thread")
-    con.execute(
-        "insert into nsys_thread select tid, p.key, p.id,"
-        f" {first} - 1 + row_number() over (order by tid)"
-        f" from (select distinct {column} as tid from {batch} where {column} is not null"
-        f" and {column} not in (select tid from nsys_thread)) join nsys_process p on p.key = tid >> 24"
-    )
-    con.execute(
-        "insert into thread by name select id, process, tid & 16777215 as tid, name"
-        f" from nsys_thread left join nsys_thread_name using (tid) where id >= {first} order by id"
-    )
+def discover_processes(capture: Capture, keys: Collection[int]) -> None:
+    """Add the processes of some keys (`globalPid >> 24`)."""
+    new = sorted(set(keys) - capture.processes.keys())
+    first = capture.next["process"]
+    capture.processes.update((key, id_) for id_, key in enumerate(new, first))
+    capture.add("process", [(id_, capture.input, key & 0xFFFFFF, key) for id_, key in enumerate(new, first)])
 
 
-def discover_streams(capture: Capture, batch: str) -> None:
-    """Add the devices and streams of a relation with deviceId, contextId, streamId and the process key `key`."""
-    discover_processes(capture, f"select distinct key from {batch}")
-    keys = (
-        "select key, contextId as context, streamId as number, min(deviceId) as cuda"
-        f" from {batch} where streamId is not null group by all"
-    )
-    first_device, first_stream = capture.next_id("device"), capture.next_id("stream")
-    nsys_gpus.discover_devices(capture.con, capture.input, keys, first_device)
-    nsys_gpus.discover_streams(capture.con, keys, first_stream)
+def discover_threads(capture: Capture, tids: Collection[int]) -> None:
+    """Add threads by global id, and their processes."""
+    discover_processes(capture, {tid >> 24 for tid in tids})
+    new = sorted(set(tids) - capture.threads.keys())
+    rows = []
+    for id_, tid in enumerate(new, capture.next["thread"]):
+        process = capture.processes[tid >> 24]
+        capture.threads[tid] = (process, id_)
+        rows.append((id_, process, tid & 0xFFFFFF, tid))
+    capture.add("thread", rows)
+
+
+def discover_streams(capture: Capture, wanted: Mapping[StreamKey, int | None]) -> None:
+    """Add streams by process key, context and number, each with its CUDA device number, and their devices."""
+    discover_processes(capture, {key for key, _, _ in wanted})
+    known = capture.gpus
+    pairs = {(key, cuda or 0) for (key, _, _), cuda in wanted.items()}
+    capture.add("device", nsys_gpus.discover_devices(known, pairs, capture.input, capture.next["device"]))
+    capture.add("stream", nsys_gpus.discover_streams(known, wanted, capture.processes, capture.next["stream"]))
+
+
+def thread_map(capture: Capture) -> str:
+    """Relation `t`: tid, process, thread."""
+    return relation("t", "tid, process, thread", [(tid, *ids) for tid, ids in capture.threads.items()])
+
+
+def stream_map(capture: Capture) -> str:
+    """Relation `s`: key, context, number, device, process, stream."""
+    rows = [(*key, *ids) for key, ids in capture.gpus.streams.items()]
+    return relation("s", "key, context, number, device, process, stream", rows)

@@ -4,33 +4,57 @@ from __future__ import annotations
 
 from gpudiag.ingest.nsys_api import SANE
 from gpudiag.ingest.nsys_enums import case
-from gpudiag.ingest.nsys_ids import Capture, discover_streams, discover_text_names, discover_threads
+from gpudiag.ingest.nsys_ids import (
+    Capture,
+    append,
+    discover_processes,
+    discover_threads,
+    extent,
+    intern,
+    numbered,
+    relation,
+    settle,
+    strings,
+    thread_map,
+)
 from gpudiag.ingest.source import ints, texts
 
 
 def read_os_calls(capture: Capture) -> None:
     """Fill `os_call` for the processes that are known by now: others have nothing to do with the GPU."""
-    con = capture.con
+    known = ", ".join(map(str, capture.processes))
+    if not known:
+        return
     for batch in capture.source.batches("OSRT_API", ints("start", "end", "globalTid", "nameId")):
-        valid = f"(from {batch} where {SANE} and globalTid >> 24 in (select key from nsys_process))"
-        discover_threads(capture, valid)
-        discover_text_names(capture, valid, "nameId")
-        con.execute(
-            "insert into os_call by name"
-            f' select {capture.next_id("os_call")} - 1 + row_number() over (order by rid) as id, start, "end",'
-            f" t.id as thread, n.id as name from {valid} join nsys_thread t on t.tid = globalTid"
-            " left join nsys_text_name n on n.string = nameId"
+        valid = f"(from {batch} where {SANE} and globalTid >> 24 in ({known}))"
+        groups = capture.con.execute(
+            f"select globalTid, nameId, count(*), min(rid), max(rid) from {valid} group by all"
+        ).fetchall()
+        if not groups:
+            continue
+        discover_threads(capture, {group[0] for group in groups})
+        text = strings(capture, {group[1] for group in groups})
+        intern(capture, ((name, name) for name in text.values()))
+        names = [(string, capture.names[name, name]) for string, name in text.items()]
+        capture.con.execute(
+            'insert into os_call by name select id, start, "end", t.thread, n.name'
+            f" from {numbered(capture, 'os_call', valid, extent(group[2:] for group in groups))}"
+            f" join {thread_map(capture)} on t.tid = globalTid"
+            f" left join {relation('n', 'string, name', names)} on n.string = nameId"
         )
+        settle(capture, sum(group[2] for group in groups))
 
 
 def read_overhead(capture: Capture) -> None:
     """Fill `overhead` from both places that versions keep it in."""
     for table in ("PROFILER_OVERHEAD", "CUPTI_ACTIVITY_KIND_OVERHEAD"):
         for batch in capture.source.batches(table, ints("start", "end", "globalTid", "nameId")):
+            rows = capture.con.execute(f"select distinct nameId from {batch}").fetchall()
+            text = strings(capture, {id_ for (id_,) in rows})
+            kinds = {id_: words.replace("'", "''") for id_, words in text.items()}
             capture.con.execute(
-                'insert into overhead by name select start, "end", t.id as thread, s.text as kind'
-                f" from {batch} left join nsys_thread t on t.tid = globalTid left join nsys_string s on s.id = nameId"
-                f" where {SANE} order by {batch}.rid"
+                f'insert into overhead by name select start, "end", t.thread, {case("nameId", kinds, "null")} as kind'
+                f" from {batch} left join {thread_map(capture)} on t.tid = globalTid where {SANE}"
             )
 
 
@@ -39,29 +63,32 @@ def read_diagnostics(capture: Capture) -> None:
 
     A capture of a process tree warns once for every helper process that uses no CUDA.
     """
-    severity = case("severity", capture.enums.severities, "null")
+    first: dict[tuple[str, str], int | None] = {}
     columns = ints("timestamp", "severity", "globalPid") | texts("text")
-    for batch in capture.source.batches("DIAGNOSTIC_EVENT", columns):
-        capture.con.execute(
-            "insert into diagnostic by name select min(timestamp) as time, severity, text"
-            f" from (select timestamp, {severity} as severity, text, globalPid >> 24 as key from {batch})"
-            " where severity in ('warning', 'error') and text is not null"
-            " and (key is null or key < 0 or key & 16777215 = 0 or key in (select key from nsys_process)"
-            " or not exists (from nsys_process)) group by all order by time, text"
-        )
+    for time, number, process, text in capture.source.rows("DIAGNOSTIC_EVENT", columns):
+        severity, key = capture.enums.severities.get(number), None if process is None else process >> 24
+        whole = key is None or key < 0 or not key & 0xFFFFFF or not capture.processes
+        if severity not in ("warning", "error") or text is None or not (whole or key in capture.processes):
+            continue
+        times = [moment for moment in (first.get((severity, text)), time) if moment is not None]
+        first[severity, text] = min(times, default=None)
+    capture.warnings.extend(text for _, text in first)
+    append(capture.con, "diagnostic", ("time", "severity", "text"), [(time, *what) for what, time in first.items()])
 
 
 def read_memory_events(capture: Capture) -> None:
     """Fill `memory_event` from allocations and frees of device memory."""
     enums = capture.enums
-    columns = ints("start", "globalPid", "deviceId", "contextId", "bytes", "memKind", "memoryOperationType")
+    columns = ints("start", "globalPid", "deviceId", "bytes", "memKind", "memoryOperationType")
     for batch in capture.source.batches("CUDA_GPU_MEMORY_USAGE_EVENTS", columns):
-        valid = f"(select *, globalPid >> 24 as key, null::bigint as streamId from {batch} where start >= 0)"
-        discover_streams(capture, valid)
+        keys = capture.con.execute(f"select distinct globalPid >> 24 from {batch} where start >= 0").fetchall()
+        discover_processes(capture, {key for (key,) in keys if key is not None})
+        devices = [(key, cuda, id_) for (key, cuda), id_ in capture.gpus.devices.items()]
         capture.con.execute(
-            f"insert into memory_event by name select start as time, p.id as process, d.id as device,"
+            f"insert into memory_event by name select start as time, p.process, d.device,"
             f" {case('memoryOperationType', enums.memory_operations, 'null')} as op,"
-            f" {case('memKind', enums.memory_kinds)} as kind, bytes from {valid} e"
-            " join nsys_process p on p.key = e.key"
-            " left join nsys_device d on d.key = e.key and d.cuda = coalesce(e.deviceId, 0) order by e.rid"
+            f" {case('memKind', enums.memory_kinds)} as kind, bytes from {batch}"
+            f" join {relation('p', 'key, process', list(capture.processes.items()))} on p.key = globalPid >> 24"
+            f" left join {relation('d', 'key, cuda, device', devices)}"
+            " on d.key = globalPid >> 24 and d.cuda = coalesce(deviceId, 0) where start >= 0"
         )

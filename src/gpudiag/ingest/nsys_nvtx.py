@@ -4,76 +4,101 @@ from __future__ import annotations
 
 from gpudiag.ingest.nsys_api import SANE
 from gpudiag.ingest.nsys_enums import case, numbers_of
-from gpudiag.ingest.nsys_ids import Capture, discover_threads, intern
+from gpudiag.ingest.nsys_ids import Capture, discover_threads, save, thread_map
 from gpudiag.ingest.source import ints, texts
 
-TEMPORARY = ("nsys_nvtx", "nsys_domain")
+TEMPORARY = ("nsys_string", "nsys_nvtx", "nsys_domain", "nsys_range", "nsys_depth", "nsys_stack")
 
 _SAMPLING = "Python Periodic Sampling"
 _UNCLOSED = 'start >= 0 and "end" is null'
+_SANE = f"globalTid is not null and case kind when 'mark' then start >= 0 else ({SANE}) or ({_UNCLOSED}) end"
 
 
-def read_nvtx(capture: Capture) -> int:
-    """Fill `nvtx_range`, `nvtx_mark` and `py_sample`; gives the rows dropped because their times make no sense."""
+def read_nvtx(capture: Capture) -> None:
+    """Fill `nvtx_range`, `nvtx_mark` and `py_sample`."""
     con = capture.con
+    if not capture.source.has("NVTX_EVENTS"):
+        return
+    _stage(capture)
+    groups = con.execute(
+        f'select kind, sampled, coalesce({_SANE}, false), globalTid, count(*), count("end") from nsys_nvtx group by all'
+    ).fetchall()
+    capture.dropped += sum(group[4] for group in groups if group[0] != "domain" and not group[2])
+    valid = [group for group in groups if group[0] != "domain" and group[2]]
+    discover_threads(capture, {group[3] for group in valid})
+    ranges = [group for group in valid if group[0] != "mark"]
+    marks = [group for group in valid if group[0] == "mark"]
+    if ranges or not all(group[1] for group in marks):
+        _intern(capture)
+        con.execute(
+            "create or replace temp table nsys_domain as select globalTid >> 24 as key, domain, any_value(text) as name"
+            " from nsys_nvtx where kind = 'domain' group by all"
+        )
+    if ranges:
+        _ranges(capture, unclosed=any(group[4] > group[5] for group in ranges))
+    if not all(group[1] for group in marks):
+        _marks(capture)
+    if any(group[1] for group in marks):
+        _samples(capture)
+
+
+def _stage(capture: Capture) -> None:
+    """Put the events to be read into `nsys_nvtx`, with their texts, and the file's texts into `nsys_string`."""
+    con, events = capture.con, capture.enums.nvtx_events
+    con.execute("create or replace temp table nsys_string (id bigint, text varchar)")
+    for batch in capture.source.batches("StringIds", ints("id") | texts("value")):
+        con.execute(f"insert into nsys_string select id, any_value(value) from {batch} group by id")
     columns = ints("start", "end", "eventType", "textId", "globalTid", "domainId", "jsonTextId")
-    con.execute(
-        'create or replace temp table nsys_nvtx (rid bigint, kind varchar, start bigint, "end" bigint,'
-        " globalTid bigint, domain bigint, text varchar, textId bigint, json varchar)"
-    )
-    con.execute("create or replace temp table nsys_domain (key bigint, domain bigint, name varchar)")
-    events, dropped = capture.enums.nvtx_events, 0
     wanted = ", ".join(numbers_of(events, kind) for kind in ("mark", "push_pop", "start_end", "domain"))
+    start = "create or replace temp table nsys_nvtx as"
     for batch in capture.source.batches("NVTX_EVENTS", columns | texts("text", "jsonText")):
         con.execute(
-            f"create or replace temp table nsys_events as select b.rid, {case('eventType', events)} as kind, start,"
-            ' "end", globalTid, coalesce(domainId, 0) as domain, coalesce(b.text, s.text) as text,'
-            " case when b.text is null then textId end as textId, coalesce(jsonText, j.text) as json"
+            f'{start} select b.rid, {case("eventType", events)} as kind, start, "end", globalTid,'
+            " coalesce(domainId, 0) as domain, coalesce(b.text, s.text) as text, coalesce(jsonText, j.text) as json,"
+            f" eventType in ({numbers_of(events, 'mark')}) and coalesce(json like '%{_SAMPLING}%', false) as sampled"
             f" from {batch} b left join nsys_string s on s.id = textId left join nsys_string j on j.id = jsonTextId"
             f" where eventType in ({wanted})"
         )
-        con.execute(
-            "insert into nsys_domain select globalTid >> 24, domain, text from nsys_events where kind = 'domain'"
-        )
-        sane = f"globalTid is not null and case kind when 'mark' then start >= 0 else ({SANE}) or ({_UNCLOSED}) end"
-        rows = con.execute(
-            f"select count(*) filter (where not coalesce({sane}, false)) from nsys_events where kind <> 'domain'"
-        ).fetchall()
-        dropped += rows[0][0]
-        con.execute(
-            'insert into nsys_nvtx select rid, kind, start, "end", globalTid, domain, text, textId, json'
-            f" from nsys_events where kind <> 'domain' and {sane}"
-        )
-        con.execute("drop table nsys_events")
-    discover_threads(capture, "nsys_nvtx")
-    intern(capture, "select text, text as short from nsys_nvtx where kind <> 'mark' or json is null")
-    _ranges(capture)
-    _marks(capture)
-    _samples(capture)
-    con.execute("drop table nsys_nvtx")
-    return dropped
+        start = "insert into nsys_nvtx"
 
 
-_NAMED = (
-    "nsys_nvtx e join nsys_thread t on t.tid = e.globalTid"
-    " left join (select key, domain, any_value(name) as name from nsys_domain group by all) d"
-    " on d.key = t.process_key and d.domain = e.domain"
-    " left join name on name.text = e.text and name.short = e.text"
-)
+def _intern(capture: Capture) -> None:
+    """Intern the messages, which may be as many as the events: in the store, not here."""
+    save(capture, "name")
+    ((added,),) = capture.con.execute(
+        f"insert into name select {capture.next['name']} - 1 + row_number() over (order by text), text, text"
+        " from (select distinct text from nsys_nvtx"
+        f" where (kind not in ('mark', 'domain') or kind = 'mark' and json is null) and text is not null and {_SANE}) m"
+        " anti join name on name.text = m.text and name.short = m.text"
+    ).fetchall()
+    capture.next["name"] += added
+    capture.names_in_store |= added > 0
+
+
+def _named(capture: Capture) -> str:
+    return (
+        f"nsys_nvtx e join {thread_map(capture)} on t.tid = e.globalTid"
+        " left join nsys_domain d on d.key = t.tid >> 24 and d.domain = e.domain"
+        " left join name on name.text = e.text and name.short = e.text"
+    )
+
+
 _DOMAIN = "case when e.domain <> 0 then coalesce(d.name, 'domain ' || e.domain) end"
 
 
-def _ranges(capture: Capture) -> None:
-    con, first = capture.con, capture.next_id("nvtx_range")
+def _ranges(capture: Capture, *, unclosed: bool) -> None:
+    con, first = capture.con, capture.next["nvtx_range"]
     capture_end = (
         'greatest((select max("end") from api_call), (select max("end") from gpu_op),'
         ' (select max(coalesce("end", start)) from nsys_nvtx))'
     )
-    con.execute(
+    end = f'coalesce("end", {capture_end}) as "end"' if unclosed else '"end"'
+    ((added,),) = con.execute(
         f"create or replace temp table nsys_range as select {first} - 1 + row_number() over (order by e.rid) as id,"
-        f' start, coalesce("end", {capture_end}) as "end", t.id as thread, t.process, {_DOMAIN} as domain,'
-        f" name.id as name, e.kind from {_NAMED} where e.kind in ('push_pop', 'start_end')"
-    )
+        f" start, {end}, t.thread, t.process, {_DOMAIN} as domain,"
+        f" name.id as name, e.kind from {_named(capture)} where e.kind in ('push_pop', 'start_end') and {_SANE}"
+    ).fetchall()
+    capture.next["nvtx_range"] += added
     # Depth: ranges open at the start, not counting those that end there. An empty range opens nothing.
     con.execute(
         "create or replace temp table nsys_depth as with edges as ("
@@ -94,31 +119,27 @@ def _ranges(capture: Capture) -> None:
         " on p.thread = r.thread and p.d = r.d and p.depth = r.depth - 1 and p.kind = r.kind and p.start <= r.start"
         " order by r.id"
     )
-    con.execute("drop table nsys_range; drop table nsys_depth")
 
 
 def _marks(capture: Capture) -> None:
     capture.con.execute(
-        f"insert into nvtx_mark by name select start as time, t.id as thread, {_DOMAIN} as domain, name.id as name"
-        f" from {_NAMED} where e.kind = 'mark' and coalesce(json not like '%{_SAMPLING}%', true) order by e.rid"
+        f"insert into nvtx_mark by name select start as time, t.thread, {_DOMAIN} as domain, name.id as name"
+        f" from {_named(capture)} where e.kind = 'mark' and not sampled and {_SANE}"
     )
 
 
 def _samples(capture: Capture) -> None:
     """Stacks repeat: each distinct one is decoded once. Function names are HTML-escaped in the export."""
-    con, first = capture.con, capture.next_id("py_sample")
+    con, first = capture.con, capture.next["py_sample"]
     shape = (
         f'{{"{_SAMPLING}": {{"Thread state": "VARCHAR",'
         ' "Frames": [{"Function": "BIGINT", "File": "BIGINT", "Line": "INTEGER"}]}}'
     )
-    con.execute(
-        "create or replace temp table nsys_sample as select rid, start, globalTid, json from nsys_nvtx"
-        f" where kind = 'mark' and json like '%{_SAMPLING}%' and json_valid(json)"
-    )
+    samples = f"(from nsys_nvtx where sampled and json_valid(json) and {_SANE})"
     con.execute(
         "create or replace temp table nsys_stack as with stacks as ("
         f" select json, from_json(json, '{shape}').\"{_SAMPLING}\" as body"
-        " from (select distinct json from nsys_sample)),"
+        f" from (select distinct json from {samples})),"
         " frames as (select json, unnest(body.Frames) as frame, generate_subscripts(body.Frames, 1) as position"
         " from stacks),"
         " named as (select json, list({'function': replace(replace(replace(replace(f.text,"
@@ -127,9 +148,9 @@ def _samples(capture: Capture) -> None:
         " left join nsys_string g on g.id = frame.File group by json)"
         ' select json, body."Thread state" as state, frames from stacks left join named using (json)'
     )
-    con.execute(
+    ((added,),) = con.execute(
         f"insert into py_sample by name select {first} - 1 + row_number() over (order by rid) as id, start as time,"
-        " t.id as thread, state, coalesce(frames, []) as frames"
-        " from nsys_sample join nsys_stack using (json) join nsys_thread t on t.tid = globalTid order by rid"
-    )
-    con.execute("drop table nsys_sample; drop table nsys_stack")
+        f" t.thread, state, coalesce(frames, []) as frames from {samples}"
+        f" join nsys_stack using (json) join {thread_map(capture)} on t.tid = globalTid"
+    ).fetchall()
+    capture.next["py_sample"] += added

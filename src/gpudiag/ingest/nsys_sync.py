@@ -2,75 +2,104 @@
 
 from __future__ import annotations
 
+import re
+
 from gpudiag.ingest.nsys_api import SANE
-from gpudiag.ingest.nsys_ids import Capture, discover_streams
+from gpudiag.ingest.nsys_ids import Capture, discover_processes, discover_streams, relation, stream_map
 from gpudiag.ingest.source import ints
 
 TEMPORARY = ("nsys_event_record", "nsys_event_wait")
 
+_EVENTS = "CUPTI_ACTIVITY_KIND_CUDA_EVENT"
 _NO_STREAM = 4294967295
 """CUPTI's "no stream" and "no event"."""
 
-# By name: syncType reads 2 for every stream wait in some versions while the file's own enumeration says otherwise.
-_KIND = """case
- when name.text like '%StreamWaitEvent' then 'stream_wait_event'
- when name.text like '%EventSynchronize' then 'event'
- when name.text like '%StreamSynchronize' then 'stream'
- when name.text in ('cudaDeviceSynchronize', 'cudaThreadSynchronize', 'cuCtxSynchronize') then 'context'
- when name.text like '%Memcpy%' or name.text like '%Memset%' then 'stream'
- else 'unknown' end"""
+
+def _kind(function: str) -> str:
+    """What a function waits for.
+
+    By name: syncType reads 2 for every stream wait in some versions while the file's own enumeration says otherwise.
+    """
+    if function in ("cudaDeviceSynchronize", "cudaThreadSynchronize", "cuCtxSynchronize"):
+        return "context"
+    endings = {"StreamWaitEvent": "stream_wait_event", "EventSynchronize": "event", "StreamSynchronize": "stream"}
+    for ending, kind in endings.items():
+        if function.endswith(ending):
+            return kind
+    return "stream" if "Memcpy" in function or "Memset" in function else "unknown"
 
 
-def read_syncs(capture: Capture) -> int:
-    """Fill `sync`; gives the number of rows dropped because their times make no sense."""
-    con, dropped = capture.con, 0
-    con.execute("create or replace temp table nsys_event_wait (key bigint, event bigint, stream integer, time bigint)")
+def read_syncs(capture: Capture) -> None:
+    """Fill `sync`, and the temporary `nsys_event_wait` when the file has events to wait for."""
+    con, has_events = capture.con, capture.source.has(_EVENTS)
+    if has_events:
+        con.execute(
+            "create or replace temp table nsys_event_wait (key bigint, event bigint, stream integer, time bigint)"
+        )
     columns = ints("start", "end", "contextId", "streamId", "correlationId", "globalPid", "eventId")
     for batch in capture.source.batches("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", columns):
-        rows = con.execute(f"select count(*), count(*) filter (where {SANE}) from {batch}").fetchall()
-        dropped += rows[0][0] - rows[0][1]
+        groups = con.execute(
+            f"select coalesce({SANE}, false), globalPid >> 24, contextId, nullif(streamId, {_NO_STREAM}), count(*)"
+            f" from {batch} group by all"
+        ).fetchall()
+        capture.dropped += sum(count for sane, *_, count in groups if not sane)
+        valid = [(key, context, stream) for sane, key, context, stream, _ in groups if sane and key is not None]
+        discover_processes(capture, {key for key, _, _ in valid})
         # deviceId reads 0 here whatever the context's device is: take it from the context's other streams.
-        con.execute(
-            'create or replace temp table nsys_sync as select rid, start, "end", contextId, correlationId, eventId,'
-            f" nullif(streamId, {_NO_STREAM}) as streamId, globalPid >> 24 as key,"
-            " (select min(cuda) from nsys_stream s where s.key = globalPid >> 24 and s.context = contextId) as deviceId"
-            f" from {batch} where globalPid is not null and {SANE}"
-        )
-        discover_streams(capture, "nsys_sync")
-        con.execute(
-            "create or replace temp table nsys_sync_named as select y.*, p.id as process, s.id as stream,"
-            " coalesce(n.outermost, c.id) as api_call, " + _KIND + " as kind"
-            " from nsys_sync y join nsys_process p on p.key = y.key"
-            " left join nsys_stream s on s.key = y.key and s.context is not distinct from y.contextId"
-            " and s.number = y.streamId"
-            " left join (select process, correlation, min(id) as id, arg_min(name, id) as name from api_call"
-            f" where id >= {capture.first['api_call']} and correlation in (select correlationId from nsys_sync)"
-            " group by all) c on c.process = p.id and c.correlation = y.correlationId"
-            " left join nsys_nested n on n.id = c.id left join name on name.id = c.name"
-        )
+        devices = capture.gpus.stream_devices
+        discover_streams(capture, {(k, c, s): devices.get((k, c)) for k, c, s in valid if s is not None})
+        waits = _named(capture, batch)
         con.execute(
             'insert into sync by name select api_call, start, "end", process,'
-            " case when kind <> 'context' then stream end as stream, kind from nsys_sync_named order by rid"
+            f" case when kind <> 'context' then stream end as stream, kind from {waits}"
         )
-        con.execute(
-            "insert into nsys_event_wait select key, eventId, stream, start from nsys_sync_named"
-            f" where kind = 'stream_wait_event' and stream is not null and eventId <> {_NO_STREAM}"
-        )
-        con.execute("drop table nsys_sync; drop table nsys_sync_named")
-    return dropped
+        if has_events:
+            con.execute(
+                f"insert into nsys_event_wait select key, eventId, stream, start from {waits}"
+                f" where kind = 'stream_wait_event' and stream is not null and eventId <> {_NO_STREAM}"
+            )
+
+
+def _named(capture: Capture, batch: str) -> str:
+    """A batch's waits with process, stream, call and kind."""
+    by_kind: dict[str, set[int]] = {}
+    for id_, function in capture.api_names.values():
+        by_kind.setdefault(_kind(function), set()).add(id_)
+    whens = " ".join(
+        f"when c.name in ({', '.join(map(str, sorted(ids)))}) then '{kind}'"
+        for kind, ids in sorted(by_kind.items())
+        if kind != "unknown"
+    )
+    call, nested = ("coalesce(n.outermost, c.id)", "left join nsys_nested n on n.id = c.id") if capture.nested else (
+        "c.id", ""
+    )  # fmt: skip
+    return (
+        f"(select y.*, p.process, s.stream, {call} as api_call, {f'case {whens} else' if whens else ''} 'unknown'"
+        f' {"end" if whens else ""} as kind from (select start, "end", contextId, correlationId, eventId,'
+        f" nullif(streamId, {_NO_STREAM}) as streamId, globalPid >> 24 as key from {batch}"
+        f" where globalPid is not null and {SANE}) y"
+        f" join {relation('p', 'key, process', list(capture.processes.items()))} on p.key = y.key"
+        f" left join {stream_map(capture)} on s.key = y.key and s.context is not distinct from y.contextId"
+        " and s.number = y.streamId"
+        " left join (select process, correlation, min(id) as id, arg_min(name, id) as name from api_call"
+        f" where id >= {capture.first['api_call']} and correlation in (select correlationId from {batch})"
+        f" group by all) c on c.process = p.process and c.correlation = y.correlationId {nested})"
+    )
 
 
 def read_event_edges(capture: Capture) -> None:
     """Fill `event_edge` where both the record and the wait were traced."""
     con = capture.con
+    columns = ints("contextId", "streamId", "correlationId", "globalPid", "eventId")
+    if not capture.source.has(_EVENTS) or not con.execute("select 1 from nsys_event_wait limit 1").fetchall():
+        return
     con.execute(
         "create or replace temp table nsys_event_record (key bigint, event bigint, stream integer, time bigint)"
     )
-    columns = ints("contextId", "streamId", "correlationId", "globalPid", "eventId")
-    for batch in capture.source.batches("CUPTI_ACTIVITY_KIND_CUDA_EVENT", columns):
+    for batch in capture.source.batches(_EVENTS, columns):
         con.execute(
-            "insert into nsys_event_record select e.globalPid >> 24, eventId, s.id, min(c.start)"
-            f" from {batch} e join nsys_stream_ids s on s.key = e.globalPid >> 24 and s.context = contextId"
+            "insert into nsys_event_record select e.globalPid >> 24, eventId, s.stream, min(c.start)"
+            f" from {batch} e join {stream_map(capture)} on s.key = e.globalPid >> 24 and s.context = contextId"
             " and s.number = streamId"
             " join api_call c on c.process = s.process and c.correlation = correlationId"
             f" where c.id >= {capture.first['api_call']} group by all"
@@ -83,19 +112,29 @@ def read_event_edges(capture: Capture) -> None:
         f" where o.id >= {capture.first['gpu_op']} and o.stream in (select from_stream from edges))"
         " select q.id as from_op, from_stream, to_stream, time from edges"
         " asof left join enqueued q on q.stream = edges.from_stream and q.start <= edges.recorded"
-        " where from_stream <> to_stream order by time, from_stream, to_stream"
+        " where from_stream <> to_stream"
     )
+
+
+_COLLECTIVES = {
+    "AllReduce": "all_reduce", "AllGather": "all_gather", "ReduceScatter": "reduce_scatter", "Broadcast": "broadcast",
+    "SendRecv": "send_recv",
+}  # fmt: skip
 
 
 def read_collectives(capture: Capture) -> None:
     """Fill `collective` from NCCL's kernels: their names carry the operation; a communicator keeps to one stream."""
+    whens = []
+    for id_, short in sorted(set(capture.kernel_names.values())):
+        if re.match(r"nccl(Dev)?Kernel_", short):
+            op = next((op for part, op in _COLLECTIVES.items() if part in short), "other")
+            whens.append((id_, op))
+    if not whens:
+        return
+    case = " ".join(f"when {id_} then '{op}'" for id_, op in whens)
     capture.con.execute(
-        "insert into collective by name select o.id as gpu_op,"
-        " row_number() over (partition by o.process, o.stream order by o.start, o.id) - 1 as sequence,"
-        " case when n.short like '%AllReduce%' then 'all_reduce' when n.short like '%AllGather%' then 'all_gather'"
-        " when n.short like '%ReduceScatter%' then 'reduce_scatter' when n.short like '%Broadcast%' then 'broadcast'"
-        " when n.short like '%SendRecv%' then 'send_recv' else 'other' end as op"
-        " from gpu_op o"
-        " join (select id, short from name where short similar to 'nccl(Dev)?Kernel_.*') n on n.id = o.name"
-        f" where o.kind = 'kernel' and o.id >= {capture.first['gpu_op']} order by o.id"
+        "insert into collective by name select id as gpu_op,"
+        " row_number() over (partition by process, stream order by start, id) - 1 as sequence,"
+        f" case name {case} end as op from gpu_op where kind = 'kernel' and id >= {capture.first['gpu_op']}"
+        f" and name in ({', '.join(str(id_) for id_, _ in whens)})"
     )

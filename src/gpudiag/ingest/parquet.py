@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -33,6 +34,17 @@ class ParquetSource:
         if table not in self._files:
             return False
         return bool(self._con.execute(f"select 1 from {self._scan(table)} limit 1").fetchall())
+
+    def rows(self, table: str, columns: Columns, where: str = "true") -> list[tuple[Any, ...]]:
+        if table not in self._files:
+            return []
+        present = self.columns(table)
+        body = ", ".join(_column(name, kind, name in present) for name, kind in columns.items())
+        scan = self._scan(table, ", file_row_number=true")
+        return self._con.execute(
+            f"select * exclude (rid) from (select file_row_number as rid, {body} from {scan})"
+            f" where {where} order by rid"
+        ).fetchall()
 
     def batches(self, table: str, columns: Columns) -> Iterator[str]:
         if not self.has(table):

@@ -7,7 +7,7 @@ is written once.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 ColumnType = Literal["int", "text"]
 Columns = dict[str, ColumnType]
@@ -34,6 +34,14 @@ class Source(Protocol):
         """The table's columns; empty when the table is missing."""
         ...
 
+    def rows(self, table: str, columns: Columns, where: str = "true") -> list[tuple[Any, ...]]:
+        """A small table's rows in file order: what the file describes, not what happened.
+
+        Values are as in `batches`. `where` is a condition over the wanted columns in SQL that every source reads alike;
+        a missing table has no rows.
+        """
+        ...
+
     def batches(self, table: str, columns: Columns) -> Iterator[str]:
         """Relations that may be named in FROM until the next one is asked for; they hold `rid` and the wanted columns.
 
@@ -41,3 +49,8 @@ class Source(Protocol):
         UTF-8 is decoded with replacement characters; a missing or empty table gives no batch.
         """
         ...
+
+
+def quoted(text: str) -> str:
+    """A text as an SQL literal."""
+    return "'" + text.replace("'", "''") + "'"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -40,47 +41,76 @@ class SqliteSource:
         # Names in a damaged file need not be UTF-8 either.
         self._schema.text_factory = lambda raw: raw.decode("utf-8", "replace")
         names = self._schema.execute("select name from sqlite_master where type in ('table', 'view')").fetchall()
-        self._tables = {name: self._table_columns(name) for (name,) in names}
-
-    def _table_columns(self, table: str) -> frozenset[str]:
-        rows = self._schema.execute(f"pragma table_info({_quoted(table)})").fetchall()
-        return frozenset(row[1] for row in rows)
+        self._tables = {name for (name,) in names}
+        self._columns: dict[str, frozenset[str]] = {}
+        self._stream: _Reader | None = None
 
     def close(self) -> None:
         self._schema.close()
+        if self._stream:
+            self._stream.close()
+            self._con.execute("drop table if exists raw_batch")
 
     def columns(self, table: str) -> frozenset[str]:
-        return self._tables.get(table, frozenset())
+        if table not in self._columns:
+            rows = self._schema.execute(f"pragma table_info({_quoted(table)})").fetchall() if self._holds(table) else []
+            self._columns[table] = frozenset(row[1] for row in rows)
+        return self._columns[table]
+
+    def _holds(self, table: str) -> bool:
+        return table in self._tables
 
     def has(self, table: str) -> bool:
-        if table not in self._tables:
+        if not self._holds(table):
             return False
         return self._schema.execute(f"select 1 from {_quoted(table)} limit 1").fetchone() is not None
+
+    def rows(self, table: str, columns: Columns, where: str = "true") -> list[tuple[Any, ...]]:
+        if not self._holds(table):
+            return []
+        present = self.columns(table)
+        body = ", ".join(_stored_column(name, kind, name in present) for name, kind in columns.items())
+        query = f"select * from (select {body} from {_quoted(table)}) where {where}"
+        return self._schema.execute(query).fetchall()
 
     def batches(self, table: str, columns: Columns) -> Iterator[str]:
         if not self.has(table):
             return
-        first, last = self._schema.execute(f"select min(rowid), max(rowid) from {_quoted(table)}").fetchone()
-        present = self._tables[table]
+        # Asked for together, SQLite would read the whole table.
+        first, last = self._schema.execute(
+            f"select (select min(rowid) from {_quoted(table)}), (select max(rowid) from {_quoted(table)})"
+        ).fetchone()
         if last - first >= PAGES_FROM:
             for view, read_to in self._pages(table, columns):
                 first = read_to + 1
                 yield view
+        yield from self._streamed(table, columns, first, last)
+
+    def _streamed(self, table: str, columns: Columns, first: int, last: int) -> Iterator[str]:
+        """Batches of the rows from one row id to another."""
+        present = self.columns(table)
         wanted = ", ".join(_raw_column(name, kind) for name, kind in columns.items() if name in present)
         body = ", ".join(_column(name, kind, name in present) for name, kind in columns.items())
+        self._stream = self._stream or _Reader(self._uri)
+        rows = 0
         for start in range(first, last + 1, BATCH_ROWS):
             query = (
                 f"select rowid as rid{', ' + wanted if wanted else ''} from {_quoted(table)}"
                 f" where rowid between {start} and {start + BATCH_ROWS - 1}"
             )
-            with _Stream(self._uri, query) as stream:
+            with self._stream.open(query) as stream:
                 self._con.register("raw_stream", stream)
                 try:
-                    self._con.execute(f"create or replace temp table raw_batch as select rid, {body} from raw_stream")
+                    rows += self._con.execute(
+                        f"create or replace temp table raw_batch as select rid, {body} from raw_stream"
+                    ).fetchall()[0][0]
                 finally:
                     self._con.unregister("raw_stream")
             yield "raw_batch"
-        self._con.execute("drop table if exists raw_batch")
+        # The driver ends a stream at a damaged page as if it were the end of the table.
+        counted = self._schema.execute(f"select count(*) from {_quoted(table)} where rowid >= {first}").fetchone()[0]
+        if first <= last and rows != counted:
+            raise sqlite3.DatabaseError(f"{counted - rows} rows of {table} cannot be read")
 
     def _pages(self, table: str, columns: Columns) -> Iterator[tuple[str, int]]:
         """Batches of a large plain table with the last row id of each; ends early where it is not plain."""
@@ -123,6 +153,17 @@ def _raw_column(name: str, kind: str) -> str:
     return f"cast(coalesce({column}, '') as blob) as {column}" if kind == "text" else column
 
 
+def _stored_column(name: str, kind: str, present: bool) -> str:
+    column = _quoted(name)
+    if not present:
+        return f"null as {column}"
+    return (
+        f"nullif(cast({column} as text), '') as {column}"
+        if kind == "text"
+        else f"cast({column} as integer) as {column}"
+    )
+
+
 def _column(name: str, kind: str, present: bool) -> str:
     if kind == "text":
         value = f"nullif(decode({_quoted(name)}, 'replace'), '')" if present else "null::varchar"
@@ -131,23 +172,25 @@ def _column(name: str, kind: str, present: bool) -> str:
     return f"{value} as {_quoted(name)}"
 
 
-class _Stream:
-    """A query's rows as an Arrow stream that DuckDB reads once."""
+class _Reader:
+    """A connection whose queries are Arrow streams, which DuckDB reads once."""
 
-    def __init__(self, uri: str, query: str) -> None:
+    def __init__(self, uri: str) -> None:
         self._database = adbc_driver_manager.AdbcDatabase(driver=adbc_driver_sqlite._driver_path(), uri=uri)
         self._connection = adbc_driver_manager.AdbcConnection(self._database)
-        self._statement = adbc_driver_manager.AdbcStatement(self._connection)
-        self._statement.set_options(**{"adbc.sqlite.query.batch_rows": str(ARROW_ROWS)})
-        self._statement.set_sql_query(query)
-        self._handle: Any = None
 
-    def __enter__(self) -> Any:
-        self._handle, _ = self._statement.execute_query()
-        return self._handle
+    @contextmanager
+    def open(self, query: str) -> Iterator[Any]:
+        statement = adbc_driver_manager.AdbcStatement(self._connection)
+        try:
+            statement.set_options(**{"adbc.sqlite.query.batch_rows": str(ARROW_ROWS)})
+            statement.set_sql_query(query)
+            handle, _ = statement.execute_query()
+            yield handle
+            del handle
+        finally:
+            statement.close()
 
-    def __exit__(self, *_: object) -> None:
-        self._handle = None
-        self._statement.close()
+    def close(self) -> None:
         self._connection.close()
         self._database.close()

@@ -43,7 +43,7 @@ _KERNEL_EDITS = {Edit.SHRINK_KERNEL, Edit.LOWER_PRECISION}
 def claim(con: Connection, rule: Rule, rows: Sequence[Mapping[str, object]], loop: int, total_ns: float) -> Claim:
     """The time of `loop` that the best fix named by `rule.price` could remove for these rows.
 
-    rows: the rule's rows for this loop; ids in the column `rule.price.on`, or a `share` of the loop where there are none.
+    rows: the rule's rows for this loop; ids in the column `rule.price.on`, else a `share` of the loop.
     total_ns: the loop's analysed time over all its devices.
     """
     price = rule.price
@@ -70,7 +70,7 @@ def _claim_ids(con: Connection, on: str, ids: Iterable[int], edits: Iterable[Edi
     result: Claim = {}
     if on == "pieces":
         rows = con.execute(
-            "select piece, \"end\" - start from idle_piece where loop = ? and piece in (select id from wanted)", [loop]
+            'select piece, "end" - start from idle_piece where loop = ? and piece in (select id from wanted)', [loop]
         ).fetchall()
         return {f"piece:{piece}": float(ns) for piece, ns in rows}
     if on == "gpu_ops":
@@ -89,14 +89,15 @@ def _claim_ids(con: Connection, on: str, ids: Iterable[int], edits: Iterable[Edi
         merge(result, _copies(con, loop, chosen, "wanted_ops"))
     if Edit.DROP_RANGE in chosen:  # the whole block goes: what it launches to compute the value is not needed either
         con.execute(
-            "insert into wanted select api_call from read_block where (loop, path) in (select loop, path from read_block"
-            " where loop = ? and api_call in (select id from wanted))",
+            "insert into wanted select api_call from read_block where (loop, path) in"
+            " (select loop, path from read_block where loop = ? and api_call in (select id from wanted))",
             [loop],
         )
     conditions = [f"({_IDLE_OF[edit]})" for edit in chosen if edit in _IDLE_OF]
     if conditions:
         rows = con.execute(
-            f'select p.piece, p."end" - p.start from idle_piece p where p.loop = ? and ({" or ".join(conditions)})', [loop]
+            f'select p.piece, p."end" - p.start from idle_piece p where p.loop = ? and ({" or ".join(conditions)})',
+            [loop],
         ).fetchall()
         merge(result, {f"piece:{piece}": float(ns) for piece, ns in rows})
     return result
@@ -109,7 +110,8 @@ def _kernels(con: Connection, loop: int, part: float) -> Claim:
         with kernels as (select op, device, duration_ns from work where loop = ? and class = 'compute'),
         summed as (select device, sum(duration_ns) as ns from kernels group by device),
         shown as (
-            select device, sum("end" - start) as ns from device_state where loop = ? and state = 'compute' group by device
+            select device, sum("end" - start) as ns from device_state where loop = ? and state = 'compute'
+            group by device
         )
         select k.op, k.duration_ns * least(1, h.ns / s.ns) from kernels k
         join summed s using (device) join shown h using (device)

@@ -109,7 +109,7 @@ UNITS: dict[str, Callable[[float], str]] = {
 WHOLE = "the recorded work"  # of a loop that stands for all, when no repeated step was found
 BRIEF = 40  # characters of a kernel name inside a sentence
 KINDS = {"expected": "expected", "upper_bound": "at most", "lower_bound": "at least"}
-NOTHING_LEFT = 0.005  # of the time before: "goes to 0 ns" would promise a miracle
+NOTHING_LEFT = 1e-6  # of the time before: less than a clock can tell
 WORTH_SAYING = 1.1  # a speedup below this reads as "1.0 times"
 SIZES = {"expected": "about", "upper_bound": "up to", "lower_bound": "at least"}
 

@@ -31,7 +31,7 @@ create macro names_input(message) as regexp_matches(lower(message),
     || '|decod(e|ing|er)[ _.:/]?(data|input|batch|sample|image|jpeg|video|audio)');
 
 -- Whether an NVTX message is a framework's own annotation of one operator, not a mark of the program.
-create macro names_operator(message) as regexp_matches(message, ', (op_id|seq) = \d+|^(aten|torch|autograd|onnx)::|traceMarker');
+create macro names_operator(message) as regexp_matches(message, ', (op_id|seq) = \d+|^(aten|torch|autograd|onnx)::|^\{''(mod|traceMarker)''');
 
 -- Whether a file belongs to a data loader.
 create macro is_data_loader(file) as regexp_matches(file,

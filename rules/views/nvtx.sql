@@ -9,15 +9,17 @@
 --   path: labels from the outermost range to this one, joined by ' / '
 --   parent_path: the enclosing range's path
 create view annotation as
-with recursive message as (
-    select r.id, r.parent, r.process, r.thread, r.start, r."end", range_label(n.text) as label
+with recursive message as (  -- a framework's annotation of one operator has no label of its own: it stands for its parent
+    select r.id, r.parent, r.process, r.thread, r.start, r."end",
+           case when not names_operator(n.text) then range_label(n.text) end as label
     from nvtx_range r join name n on n.id = r.name
     where r.kind = 'push_pop' and r.domain is null
 ), pathed as (
     select id, process, thread, start, "end", label, label as path, null::varchar as parent_path
     from message where parent is null
     union all
-    select m.id, m.process, m.thread, m.start, m."end", m.label, p.path || ' / ' || m.label, p.path
+    select m.id, m.process, m.thread, m.start, m."end", coalesce(m.label, p.label),
+           case when m.label is null then p.path else concat_ws(' / ', p.path, m.label) end, p.path
     from message m join pathed p on m.parent = p.id
 )
 select * from pathed;
@@ -30,7 +32,7 @@ select * from pathed;
 create view annotation_at as
 select thread, t as time, first(path order by priority desc) as path
 from (
-    select thread, start as t, path, 1e6 + length(path) as priority from annotation
+    select thread, start as t, path, 1e6 + coalesce(length(path), 0) as priority from annotation
     union all
     select thread, "end", parent_path, coalesce(1e5 - length(parent_path), 1e5) from annotation
 ) group by thread, t;

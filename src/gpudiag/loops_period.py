@@ -41,7 +41,16 @@ def loop_from_period(con: Connection, process: int, settings: Settings) -> Found
     ends = [rows[min(i + period, len(rows)) - 1][2] for i in starts]
     opener = next((what for what in sequence[starts[0] : starts[0] + period] if ":" not in what), sequence[starts[0]])
     bounds = turn_bounds(con, begins, ends, process, settings)
+    if not _stands_for(con, process, bounds, settings):
+        return None
     return Found(f"every {opener}", None, "period", [Turns(process, rows[0][0], bounds)])
+
+
+def _stands_for(con: Connection, process: int, bounds: list[tuple[int, int]], settings: Settings) -> bool:
+    """Whether the turns fill enough of the time in which the process used the GPU to stand for it."""
+    row = con.execute('select min(start), max("end") from gpu_op where process = ?', [process]).fetchone()
+    assert row is not None
+    return sum(end - start for start, end in bounds) >= settings["min_coverage"] * (int(row[1]) - int(row[0]))
 
 
 def whole_run(con: Connection, process: int, settings: Settings) -> Found | None:

@@ -74,8 +74,8 @@ def _read(capture: Capture, activity: _Activity, batch: str) -> None:
     node = "coalesce(bool_or(graphNodeId <> 0), false)" if "graphNodeId" in activity.columns else "false"
     groups = capture.con.execute(
         f"select coalesce({sane}, false), globalPid >> 24, contextId, coalesce(streamId, 0), {names}, min(deviceId),"
-        f" min(correlationId), max(correlationId), {node}, count(*), min(rid), max(rid) from {batch} group by 1, 2, 3, 4"
-        + (", 5, 6" if kernel else "")
+        f" min(correlationId), max(correlationId), {node}, count(*), min(rid), max(rid) from {batch}"
+        " group by 1, 2, 3, 4" + (", 5, 6" if kernel else "")
     ).fetchall()
     valid = [group for group in groups if group[0]]
     capture.dropped += sum(group[-3] for group in groups if not group[0])
@@ -124,5 +124,6 @@ def _calls(capture: Capture, low: int, high: int) -> str:
     value, group = (f"min({call})", " group by all") if capture.ambiguous else (call, "")
     return (
         f"(select process, correlation, {value} as api_call from api_call a {join}"
-        f" where a.id >= {capture.first['api_call']} and correlation <> 0 and correlation between {low} and {high}{group})"
+        f" where a.id >= {capture.first['api_call']} and correlation <> 0"
+        f" and correlation between {low} and {high}{group})"
     )

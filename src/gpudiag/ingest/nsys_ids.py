@@ -20,7 +20,8 @@ from gpudiag.ingest.source import Source, ints, texts
 from gpudiag.tables import BY_NAME
 
 _IDENTIFIED = (
-    "input", "name", "process", "thread", "device", "stream", "api_call", "gpu_op", "nvtx_range", "py_sample", "os_call",
+    "input", "name", "process", "thread", "device", "stream", "api_call", "gpu_op", "nvtx_range", "py_sample",
+    "os_call",
 )  # fmt: skip
 _AT_ONCE = 5_000
 """Identifiers in one condition."""
@@ -46,7 +47,7 @@ class Capture:
     dropped: int = 0
     """Rows left out because their times make no sense."""
     processes: dict[int, int] = field(default_factory=dict)
-    """A process key is a global id without its lowest 24 bits, which hold the thread; the next 24 are the process id."""
+    """A process key is a global id without its lowest 24 bits, which hold the thread; the next 24 are the pid."""
     threads: dict[int, tuple[int, int]] = field(default_factory=dict)
     """Global thread id → process, thread."""
     names: dict[tuple[str, str], int] = field(default_factory=dict)

@@ -9,10 +9,14 @@ select i.kind as input_kind, c.name, c.state, c.how from capability c join input
 -- How complete the capture is. One row.
 --   ops: GPU operations outside graphs
 --   orphans: of those, operations without the call that started them
+--   compared: operations whose start was compared with their call's: those of the analysed turns
 --   early: of those, operations that begin before their call: the clocks disagree
 create view capture_quality as
-select count(*) as ops, count(*) filter (where o.api_call is null) as orphans, count(*) filter (where a.start > o.start) as early
-from gpu_op o left join api_call a on a.id = o.api_call where o.graph_node is null;
+select o.ops, o.orphans, e.compared, e.early
+from (select count(*) as ops, count(*) filter (where api_call is null) as orphans from gpu_op where graph_node is null) o, (
+    select count(*) as compared, count(*) filter (where a.start > n.start) as early
+    from nearby_op n join nearby_call a on a.id = n.api_call
+) e;
 
 -- A turn of a loop, warm-up included.
 --   loop: references loop

@@ -56,7 +56,7 @@ def _write(con: Connection, loops: list[Found], settings: Settings) -> None:
         for run in loop.runs:
             skip = _warm_up(len(run.bounds), settings)
             enough = skip + math.ceil(part * (len(run.bounds) - skip))
-            for ordinal, (start, end) in enumerate(_until_gpu_done(con, run, enough)):
+            for ordinal, (start, end) in enumerate(_until_gpu_done(con, run, skip, enough)):
                 steady = ordinal >= skip
                 iterations.append((number, run.process, run.thread, ordinal, start, end, steady, ordinal < enough))
                 if steady:
@@ -81,7 +81,7 @@ def _write(con: Connection, loops: list[Found], settings: Settings) -> None:
     _write_windows(con)
 
 
-def _until_gpu_done(con: Connection, run: Turns, enough: int) -> list[tuple[int, int]]:
+def _until_gpu_done(con: Connection, run: Turns, first: int, enough: int) -> list[tuple[int, int]]:
     """The turns' bounds, moved to where the GPU had finished what was queued before them.
 
     A host that runs far ahead passes its turns in microseconds; the work of each is done much later. Only turns that
@@ -98,7 +98,7 @@ def _until_gpu_done(con: Connection, run: Turns, enough: int) -> list[tuple[int,
         select b.t, greatest(b.t, coalesce(d.done, b.t)) from bound b asof left join done d on d.start < b.t
         """,
         [
-            [start for start, _ in run.bounds[: enough + 1]],
+            [start for start, _ in run.bounds[first : enough + 1]],
             run.process,
             run.bounds[min(enough, len(run.bounds) - 1)][1],
         ],

@@ -17,7 +17,7 @@ Row = tuple[Any, ...]
 
 @pytest.fixture
 def con() -> Iterator[store.Connection]:
-    con = store.create(threads=1)
+    con = store.create(small=True)
     yield con
     con.close()
 

@@ -15,7 +15,7 @@ from gpudiag.tables import TABLES
 
 @pytest.fixture
 def con() -> Iterator[store.Connection]:
-    con = store.create(threads=1)
+    con = store.create(small=True)
     yield con
     con.close()
 

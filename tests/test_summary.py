@@ -15,7 +15,7 @@ from .timelines import Case, launched, library, opened
 def judged(case: Case, *findings: Finding) -> tuple[Run, Verdict]:
     with opened(case, *VIEWS) as con:
         run = summary.run(con, library().setting_values, {})
-        return run, summary.verdict(con, run, findings)
+        return run, summary.verdict(con, run, findings, library().setting_values)
 
 
 def test_a_capture_without_gpu_activity_says_why_nothing_can_be_said() -> None:

@@ -253,7 +253,7 @@ def read_blocks(launches: int) -> Case:
 
 @pytest.fixture(scope="module")
 def macros() -> store.Connection:
-    con = store.create(threads=1)
+    con = store.create(small=True)
     store.load_macros(con, library().views)
     return con
 

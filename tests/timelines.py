@@ -27,7 +27,7 @@ def opened(
 ) -> Iterator[store.Connection]:
     """A store of these rows with loops found (unless the case gives turns) and with the packaged views named."""
     known = library().with_overrides({f"settings.{name}": value for name, value in (settings or {}).items()})
-    con = store.create(threads=1)
+    con = store.create(small=True)
     try:
         fill(con, case, known)
         pipeline.prepare(con, replace(known, views=_views(views)))

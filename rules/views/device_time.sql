@@ -184,8 +184,11 @@ select * from covered union all select * from rest;
 create view idle_piece as
 with held as (  -- calls with no launch between them hold the host together: a read-back, then the wait for it; the longest names it
     select h.thread, t.turn, max(h."end") as "end", arg_max(h.id, h."end" - h.start) as id, arg_max(h.kind, h."end" - h.start) as kind,
-           cast(sum((h."end" - h.start) * case when h.waits then coalesce(w.factor, 1) else 1 end) as bigint) as reach_ns
+           cast(sum((h."end" - h.start) * case when h.waits then coalesce(w.factor, 1) else 1 end - coalesce(i.ns, 0)) as bigint) as reach_ns
     from holding_call h left join wait_reach w using (loop)
+    left join (  -- the GPU's idle time inside the call is lost to it already
+        select api_call, sum("end" - start) as ns from host_during_gap where doing = 'call' group by api_call
+    ) i on i.api_call = h.id
     asof left join (select thread, seq, start from call where kind in ('launch', 'graph_launch')) l
         on h.thread = l.thread and l.start <= h.start
     join call t on t.id = h.id

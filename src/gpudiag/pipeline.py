@@ -48,7 +48,7 @@ def explain(
             _library, user_dirs, overrides or {}
         )  # its imports take as long as reading a small file
         file = Path(folder) / "store.duckdb"
-        con = store.create(":memory:" if in_memory else str(file))
+        con = store.create(small=True) if in_memory else store.create(str(file))
         try:
             for path in paths:
                 say(f"reading {path.name}")
@@ -109,23 +109,29 @@ def build_report(
     evaluation = evaluate_all(library, con, file)
     run = summary.run(con, library.setting_values, iteration_times)
     findings, minor = rank(con, evaluation, library, run.loops, run.frameworks)
+    verdict = summary.verdict(con, run, findings, library.setting_values)
+    clear = tuple(outcome.rule for outcome in evaluation.clear)
+    not_evaluated = [
+        Unevaluated(code=o.rule.code, title=o.rule.title, reason=o.reason, hint=o.hint)
+        for o in evaluation.not_evaluated
+        if o.rule.kind == "finding"
+    ]
+    if verdict.state == "cannot_tell":  # a rule that saw nothing to judge has not found it healthy
+        too_little = "too little GPU work was recorded"
+        not_evaluated += [Unevaluated(code=rule.code, title=rule.title, reason=too_little) for rule in clear]
+        clear = ()
+    named = {rule.code for rule in clear} | {item.code for item in evaluation.suppressed}
     return Report(
         tool=Tool(version=__version__),
         inputs=summary.inputs(con),
-        verdict=summary.verdict(con, run, findings),
+        verdict=verdict,
         run=run,
         findings=tuple(findings),
         minor=tuple(minor),
-        clear=tuple(outcome.rule.code for outcome in evaluation.clear),
-        not_evaluated=tuple(
-            Unevaluated(code=o.rule.code, title=o.rule.title, reason=o.reason, hint=o.hint)
-            for o in evaluation.not_evaluated
-            if o.rule.kind == "finding"
-        ),
+        clear=tuple(rule.code for rule in clear),
+        not_evaluated=tuple(sorted(not_evaluated, key=lambda item: item.code)),
         suppressed=evaluation.suppressed,
-        notes=evaluation.notes,
-        titles={
-            code: library.by_code[code].title
-            for code in (*(o.rule.code for o in evaluation.clear), *(s.code for s in evaluation.suppressed))
-        },
+        # The advice to give the unprofiled time is of no use to somebody who did.
+        notes=tuple(note for note in evaluation.notes if not (iteration_times and note.code == "Q02")),
+        titles={code: library.by_code[code].id.replace("-", " ") for code in sorted(named)},
     )

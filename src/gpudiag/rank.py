@@ -31,8 +31,6 @@ from gpudiag.where import places
 
 Connection = duckdb.DuckDBPyConnection
 
-# Of two findings worth the same, the worse mistake comes first; a mild one must be worth more to pass a grave one.
-_WEIGHT = {"info": 0.25, "low": 0.5, "medium": 0.8, "high": 1.0}
 _NOT_EVIDENCE = {
     "loop",
     "share",
@@ -73,7 +71,7 @@ def rank(
     minor: list[_Priced] = []
     for item in priced:
         (worth if _worth_listing(item, settings) else minor).append(item)
-    ordered = _order(worth)
+    ordered = _order(worth, {severity: settings[f"weight_{severity}"] for severity in SEVERITIES})
     minor.sort(key=lambda item: (-item.share * item.weight, item.rule.code))
     cumulative: dict[int | None, bounds.Claim] = {}
     rows_of_loops = {loop.id: loop.model_dump() for loop in loops}
@@ -123,26 +121,28 @@ def _worth_listing(item: _Priced, settings: Mapping[str, float]) -> bool:
     return item.share * item.weight >= settings["min_share_bound"]
 
 
-def _order(items: list[_Priced]) -> list[_Priced]:
+def _order(items: list[_Priced], weights: Mapping[str, float]) -> list[_Priced]:
     """Greedy: each next finding is the one worth most after those before it, weighed by severity."""
     left = list(items)
     taken: dict[int | None, bounds.Claim] = defaultdict(dict)
     ordered: list[_Priced] = []
     while left:
-        best = max(left, key=lambda item: _key(item, taken))
+        best = max(left, key=lambda item: _key(item, taken, weights[item.rule.severity]))
         left.remove(best)
         ordered.append(best)
         bounds.merge(taken[best.loop.id if best.loop else None], best.claim)
     return ordered
 
 
-def _key(item: _Priced, taken: Mapping[int | None, bounds.Claim]) -> tuple[bool, float, float, int, str]:
+def _key(
+    item: _Priced, taken: Mapping[int | None, bounds.Claim], severity_weight: float
+) -> tuple[bool, float, float, int, str]:
     assert item.rule.price is not None
     before = taken.get(item.loop.id if item.loop else None, {})
     merged = dict(before)
     bounds.merge(merged, item.claim)
     marginal = bounds.measure(merged, item.total_ns) - bounds.measure(before, item.total_ns)
-    weight = item.weight * _WEIGHT[item.rule.severity]
+    weight = item.weight * severity_weight
     measured = item.rule.price.kind != "test_needed"
     # A finding whose whole claim is already taken still ranks by what it would be worth alone.
     return measured, marginal * weight, item.share * weight, SEVERITIES.index(item.rule.severity), item.rule.code
@@ -171,15 +171,18 @@ def _finding(
         title=render(rule.title, rule, rows, loop_rows.get(loop.id) if loop else None),
         severity=rule.severity, confidence=confidence, confidence_reason=" ".join(dict.fromkeys(reasons)) or None,
         fingerprint=_fingerprint(rule, loop, where),
-        gain=_gain(item, bounds.measure(before, item.total_ns)),
+        gain=_gain(item, before),
         where=where, evidence=_evidence(item.rows), message=message(rule, rows, loop_rows),
         why=rule.why, not_a_problem_when=rule.not_a_problem_when, check=rule.check,
         remedies=_remedies(rule, library, frameworks), references=rule.references,
     )  # fmt: skip
 
 
-def _gain(item: _Priced, cumulative_share: float) -> Gain:
-    """Prices are bounds by interval arithmetic until the timeline is re-simulated, and are labelled so."""
+def _gain(item: _Priced, taken: bounds.Claim) -> Gain:
+    """Prices are bounds by interval arithmetic until the timeline is re-simulated, and are labelled so.
+
+    taken: what this finding and those before it claim together.
+    """
     price = item.rule.price
     assert price is not None
     basis: Basis = "loop" if item.loop else "kernel"
@@ -187,20 +190,39 @@ def _gain(item: _Priced, cumulative_share: float) -> Gain:
     if price.kind == "test_needed":
         return Gain(kind="test_needed", basis=basis, loop=loop, test=price.test)
     if item.loop:
-        share = item.share
-        before = item.loop.iteration_ms_unprofiled or item.loop.iteration_ms
-        cumulative = before * (1 - cumulative_share)
+        traced = item.loop.iteration_ms
+        before = item.loop.iteration_ms_unprofiled or traced
+        idle = _idle_scale(item.loop)
+        after = max(0.0, before - traced * _removed(item.claim, item.total_ns, idle))
+        cumulative = max(0.0, before - traced * _removed(taken, item.total_ns, idle))
+        share = 1 - after / before
     else:
         worst = item.rows[0]
         share = float(worst.get("recoverable") or 0.0)
         before = float(worst.get("duration_ns") or 0.0) / 1e6
         cumulative = None
-    after = before * (1 - share)
+        after = before * (1 - share)
     kind: GainKind = "lower_bound" if price.kind == "lower_bound" else "upper_bound"
     return Gain(
         kind=kind, basis=basis, loop=loop, before_ms=before, after_ms=after, low_ms=after, high_ms=before,
         speedup=before / after if after > 0 else None, share=share, cumulative_after_ms=cumulative,
     )  # fmt: skip
+
+
+def _idle_scale(loop: Loop) -> float:
+    """How much of the traced idle time is left without the profiler, which slows only the host."""
+    if loop.iteration_ms_unprofiled is None:
+        return 1.0
+    idle = loop.iteration_ms * sum(share for kind, share in loop.budget.items() if kind.startswith("idle"))
+    return max(0.0, min(1.0, 1 - (loop.iteration_ms - loop.iteration_ms_unprofiled) / idle)) if idle > 0 else 1.0
+
+
+def _removed(claim: bounds.Claim, total_ns: float, idle_scale: float) -> float:
+    """The part of the traced loop that a claim removes once idle time is scaled; busy time is not the profiler's."""
+    if total_ns <= 0:
+        return 0.0
+    idle = sum(ns for key, ns in claim.items() if not key.startswith("op:"))
+    return min(1.0, (sum(claim.values()) - idle * (1 - idle_scale)) / total_ns)
 
 
 def _evidence(rows: Sequence[Row]) -> dict[str, object]:
@@ -210,16 +232,16 @@ def _evidence(rows: Sequence[Row]) -> dict[str, object]:
 
 
 def _remedies(rule: Rule, library: Library, frameworks: Sequence[Framework]) -> tuple[Remedy, ...]:
-    """Each remedy once for every framework seen, else its general section, else its first."""
+    """Each remedy for the first framework seen that it has a section for, else in general; never another's code."""
     result: list[Remedy] = []
     for name in rule.remedies:
         text = library.remedies.get(name)
         if text is None:
             continue
-        fitting = [f for f in frameworks if f in text.sections] or [f for f in ("any", "cuda") if f in text.sections]
-        for framework in fitting[:1] or list(text.sections)[:1]:
-            body = f"{text.intro}\n\n{text.sections[framework]}"
-            result.append(Remedy(id=text.id, title=text.title, framework=framework, text=body))
+        framework: Framework = next((f for f in (*frameworks, "any") if f in text.sections), "any")
+        section = text.sections.get(framework, "")
+        body = f"{text.intro}\n\n{section}".strip()
+        result.append(Remedy(id=text.id, title=text.title, framework=framework, text=body))
     return tuple(result)
 
 

@@ -122,7 +122,7 @@ def _evaluate(case: Mapping[str, Any], rule: Rule, library: Library) -> tuple[Ou
 @cache
 def _empty_store() -> Connection:
     """One store for all cases: each is rolled back, which costs a third of creating another."""
-    con = store.create(threads=1)
+    con = store.create(small=True)
     store.lock(con)
     return con
 

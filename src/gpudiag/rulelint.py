@@ -50,7 +50,7 @@ def check(library_dirs: Iterable[Path] = (), only: str | None = None) -> list[Pr
 
 def empty_store(library: Library) -> duckdb.DuckDBPyConnection:
     """A locked store without rows and with all views, to bind queries to. Raises GpudiagError or SqlProblem."""
-    con = store.create(threads=1)
+    con = store.create(small=True)
     store.lock(con)
     known = library.view_names | sqlcheck.canonical_names()
     for file, sql in library.user_views:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 import duckdb
 
@@ -23,8 +23,15 @@ _WORD = re.compile(r"\w+")
 _MATERIALISED = re.compile(r"^[ \t]*--[ \t]*materialised:", re.M)
 
 
-def create(path: str = ":memory:", *, memory_limit: str | None = None, threads: int | None = None) -> Connection:
-    """A new store with all canonical tables, empty. `path` is a file that does not exist yet, or `:memory:`."""
+# Optimiser passes that weigh alternatives by size: on a small store they cost more than they can save.
+_FOR_LARGE = ("join_order", "statistics_propagation", "common_subplan", "late_materialization", "compressed_materialization")
+
+
+def create(path: str = ":memory:", *, memory_limit: str | None = None, small: bool = False) -> Connection:
+    """A new store with all canonical tables, empty. `path` is a file that does not exist yet, or `:memory:`.
+
+    small: planning will take longer than computing, so use one thread a query and skip what only pays on much data.
+    """
     config: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
@@ -32,10 +39,13 @@ def create(path: str = ":memory:", *, memory_limit: str | None = None, threads: 
     }
     if memory_limit:
         config["memory_limit"] = memory_limit
-    if threads:
-        config["threads"] = str(threads)
+    if small:
+        config["threads"] = "1"
     con = duckdb.connect(path, config=config)
     con.execute("set enable_progress_bar = false")  # it would write into our output
+    if small:
+        known = {name for (name,) in con.execute("select name from duckdb_optimizers()").fetchall()}
+        con.execute(f"set disabled_optimizers = '{','.join(name for name in _FOR_LARGE if name in known)}'")
     con.execute(";".join(table.ddl for table in TABLES))
     return con
 
@@ -67,22 +77,22 @@ def load_views(con: Connection, views: Iterable[tuple[str, str]], *, side_by_sid
         name: (set(_WORD.findall(_NO_NAMES.sub("", statement))) & pending.keys()) - {name}
         for name, (_, statement) in pending.items()
     }
-    with ThreadPoolExecutor(2) as pool:
-        while pending:
-            ready = [name for name in pending if not references[name] & pending.keys()]
-            if not ready:
+    with ThreadPoolExecutor(2 if side_by_side else 1) as pool:
+        running: dict[Future[None], str] = {}
+        while pending or running:
+            ready = [name for name in pending if not references[name] & (pending.keys() | set(running.values()))]
+            if not ready and not running:
                 raise GpudiagError(f"{next(iter(pending.values()))[0]}: views refer to one another in a circle.")
-            tables = [name for name in ready if _MATERIALISED.search(pending[name][1])]
             for name in ready:
-                if name not in tables:
-                    _create(con, *pending[name])
-            cursors = [con.cursor() if side_by_side else con for _ in tables]
-            created = (pool.map if side_by_side else map)(
-                lambda cursor, name: _create(cursor, *pending[name]), cursors, tables
-            )
-            list(created)
-            for name in ready:
-                del pending[name]
+                file, statement = pending.pop(name)
+                if not side_by_side or not _MATERIALISED.search(statement):
+                    _create(con, file, statement)
+                else:
+                    running[pool.submit(_create, con.cursor(), file, statement)] = name
+            if running:
+                for done in wait(running, return_when=FIRST_COMPLETED).done:
+                    done.result()
+                    del running[done]
 
 
 def _create(con: Connection, file: str, statement: str) -> None:

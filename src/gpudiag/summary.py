@@ -10,7 +10,7 @@ import duckdb
 from gpudiag.errors import GpudiagError
 from gpudiag.library import near
 from gpudiag.model import Finding, Input, Kernel, Loop, Run, Verdict
-from gpudiag.templating import clean, code, pct
+from gpudiag.templating import clean, code, dur, pct
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -31,7 +31,7 @@ def run(con: Connection, settings: Mapping[str, float], iteration_times: Mapping
     frameworks = [
         framework for (framework,) in con.execute("select framework from framework_seen order by 1").fetchall()
     ]
-    order = ("pytorch", "cupy", "jax", "numba", "triton", "cuda")
+    order = ("pytorch", "cupy", "jax", "numba", "triton", "cuda", "any")
     return Run(
         devices=tuple(clean(name) for (name,) in devices),
         span_ms=float(sum(spans.values())),
@@ -89,7 +89,7 @@ def _kernels(con: Connection) -> tuple[Kernel, ...]:
     )  # fmt: skip
 
 
-def verdict(con: Connection, run: Run, findings: Sequence[Finding]) -> Verdict:
+def verdict(con: Connection, run: Run, findings: Sequence[Finding], settings: Mapping[str, float]) -> Verdict:
     """One sentence that a reader can act on."""
     nothing = _nothing_recorded(con)
     if nothing:
@@ -107,9 +107,31 @@ def verdict(con: Connection, run: Run, findings: Sequence[Finding]) -> Verdict:
             state="cannot_tell", text=f"{few}: too little to diagnose. Record some iterations of the steady loop."
         )
     main = run.loops[0]
-    return Verdict(
-        state="healthy",
-        text=f"Healthy: the GPU works {pct(busy(main))} of {code(main.name)}, and no known fault is worth fixing.",
+    steady_ms = sum(loop.iteration_ms * loop.iterations for loop in run.loops)
+    if main.source == "unknown" and steady_ms < settings["min_steady_share"] * run.span_ms:
+        worked, recorded = dur(steady_ms * 1e6), dur(run.span_ms * 1e6)
+        text = f"The GPU worked during {worked} of the {recorded} recorded, and nothing repeats"
+        return Verdict(
+            state="cannot_tell", text=f"{text}: too little to judge. Record some iterations of the steady loop."
+        )
+    return Verdict(state="healthy", text=_healthy(con, run, main, settings["min_busy_share"]))
+
+
+def _healthy(con: Connection, run: Run, main: Loop, enough: float) -> str:
+    """What is well, and what a timeline cannot see: whether the kernels that fill the GPU are good ones."""
+    works = f"the GPU works {pct(busy(main))} of {code(main.name)}"
+    text = f"The timeline is healthy: {works}, and no known fault is worth fixing."
+    row = con.execute(
+        "select short, sum(share) as part from kernel_use where loop = ?"
+        " group by short order by part desc, short limit 1",
+        [main.id],
+    ).fetchone()
+    if row is None or run.kernels or busy(main) < enough:
+        return text
+    name, part = clean(row[0]), float(row[1])
+    return (
+        f"{text} Whether its kernels are fast it cannot tell; {code(name)} takes {pct(part)}:"
+        f" profile it with Nsight Compute and give both files."
     )
 
 

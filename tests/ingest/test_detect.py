@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from gpudiag.errors import GpudiagError
 from gpudiag.ingest import ingest
 from gpudiag.ingest.detect import detect
 from gpudiag.ingest.nsys_rep import export
 from gpudiag.ingest.unpack import unpack
-from gpudiag.errors import GpudiagError
 from gpudiag.store import create
 
 REPORT = b"NVIDIA Tegra Profiler Report 36398880.\n" + bytes(100)

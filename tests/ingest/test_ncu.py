@@ -8,8 +8,8 @@ import duckdb
 import pytest
 
 from gpudiag import store
-from gpudiag.ingest import ncu
 from gpudiag.errors import GpudiagError
+from gpudiag.ingest import ncu
 
 KERNEL = "void app::scale<float, (int)4>(float *, int)"
 DETAILS_HEADER = (

@@ -13,8 +13,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from gpudiag.ingest import ingest
 from gpudiag.errors import GpudiagError
+from gpudiag.ingest import ingest
 from gpudiag.store import create
 
 PID_A, PID_B = 100, 200

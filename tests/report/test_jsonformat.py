@@ -23,7 +23,8 @@ KEYS = [
     "clear",
     "not_evaluated",
     "suppressed",
-    "notes", "titles",
+    "notes",
+    "titles",
 ]
 LOOP = ["id", "name", "source", "iterations", "iteration_ms", "iteration_ms_unprofiled", "share_of_span", "budget"]
 FINDING = [

@@ -7,8 +7,8 @@ import re
 import sqlite3
 from pathlib import Path
 
-from gpudiag.ingest.sqlite import uri
 from gpudiag.errors import GpudiagError
+from gpudiag.ingest.sqlite import uri
 
 HEAD = 65_536
 """Bytes looked at: enough for every header, and for the first keys of a trace."""

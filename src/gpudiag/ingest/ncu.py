@@ -12,9 +12,9 @@ from pathlib import Path
 import duckdb
 import polars as pl
 
+from gpudiag.errors import GpudiagError
 from gpudiag.ingest import ncu_labels, ncu_names, ncu_numbers, ncu_page, ncu_sentences, ncu_units
 from gpudiag.ingest.ncu_page import Page
-from gpudiag.errors import GpudiagError
 
 Connection = duckdb.DuckDBPyConnection
 

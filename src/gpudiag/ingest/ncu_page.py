@@ -13,8 +13,8 @@ from pathlib import Path
 
 import polars as pl
 
-from gpudiag.ingest.ncu_numbers import PageKind
 from gpudiag.errors import GpudiagError
+from gpudiag.ingest.ncu_numbers import PageKind
 
 _IDENTITY = (
     "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Kernel Time", "Context", "Stream",

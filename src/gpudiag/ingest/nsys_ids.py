@@ -79,6 +79,11 @@ class Capture:
         self.next[table] += len(rows)
 
 
+def _base(name: str) -> str:
+    """A kernel's base name without the tags that Numba appends to tell its specialisations apart."""
+    return name.partition("[abi:")[0] or name
+
+
 def start(con: duckdb.DuckDBPyConnection, source: Source, enums: Enums) -> Capture:
     """A capture whose rows go after those the store has."""
     next_ids = dict.fromkeys(_IDENTIFIED, 0)
@@ -222,7 +227,7 @@ def discover_kernel_names(capture: Capture, keys: Collection[tuple[int | None, i
     pairs = {}
     for full, short in new:
         of_full, of_short = (text.get(id_) if id_ is not None else None for id_ in (full, short))
-        pairs[full, short] = (of_full or of_short or unnamed, of_short or of_full or unnamed)
+        pairs[full, short] = (of_full or of_short or unnamed, _base(of_short or of_full or unnamed))
     intern(capture, pairs.values())
     capture.kernel_names.update((key, (capture.names[pair], pair[1])) for key, pair in pairs.items())
 

@@ -128,8 +128,13 @@ def _marks(capture: Capture) -> None:
     )
 
 
+def _unescaped(text: str) -> str:
+    """SQL for a text that the export HTML-escapes: functions and files of Python frames."""
+    return f"replace(replace(replace(replace({text}, '&lt;', '<'), '&gt;', '>'), '&quot;', '\"'), '&amp;', '&')"
+
+
 def _samples(capture: Capture) -> None:
-    """Stacks repeat: each distinct one is decoded once. Function names are HTML-escaped in the export."""
+    """Stacks repeat: each distinct one is decoded once."""
     con, first = capture.con, capture.next["py_sample"]
     shape = (
         f'{{"{_SAMPLING}": {{"Thread state": "VARCHAR",'
@@ -142,8 +147,8 @@ def _samples(capture: Capture) -> None:
         f" from (select distinct json from {samples})),"
         " frames as (select json, unnest(body.Frames) as frame, generate_subscripts(body.Frames, 1) as position"
         " from stacks),"
-        " named as (select json, list({'function': replace(replace(replace(replace(f.text,"
-        " '&lt;', '<'), '&gt;', '>'), '&quot;', '\"'), '&amp;', '&'), 'file': g.text, 'line': frame.Line}"
+        f" named as (select json, list({{'function': {_unescaped('f.text')}, 'file': {_unescaped('g.text')},"
+        " 'line': frame.Line}"
         " order by position) as frames from frames left join nsys_string f on f.id = frame.Function"
         " left join nsys_string g on g.id = frame.File group by json)"
         ' select json, body."Thread state" as state, frames from stacks left join named using (json)'

@@ -84,14 +84,17 @@ def _fact(key: str, value: Any) -> list[tuple[str, str]]:
         return [(key.replace("_", " "), ", ".join(names[:3]) + more)] if names else []
     if not isinstance(value, (int, float)):
         return []
-    if key.endswith("_bytes_per_s"):
-        return [(key.removesuffix("_bytes_per_s").replace("_", " "), f"{num(value / 1e9)} GB/s")]
+    if key.endswith("bytes_per_s"):
+        label = key.removesuffix("bytes_per_s").rstrip("_").replace("_", " ")
+        return [(label or "rate", f"{num(value / 1e9)} GB/s")]
     if unit == "share" and label:
         return [(key.replace("_", " "), pct(value))]
     if unit in UNITS and label:
         return [(label.replace("_", " "), UNITS[unit](value))]
     if key.startswith("ns_"):
         return [(f"time {key.removeprefix('ns_').replace('_', ' ')}", duration(value / 1e6))]
+    if "bytes" in label.split("_"):  # bytes_each, bytes_per_turn
+        return [(key.replace("_", " "), byte_size(value))]
     if key == "bytes":
         return [("size", byte_size(value))]
     return [(key.replace("_", " "), num(value))]

@@ -3,6 +3,7 @@
     docs/reference/tables.md    from src/gpudiag/tables.py
     docs/reference/views.md     from the comments in rules/views/*.sql
     docs/reference/rules.md     from rules/, with a page for each rule in docs/reference/rules/
+    docs/reference/rule-format.md  from the rule model and the filters of messages
     docs/reference/cli.md       from the command line's own help
     rules/rule.schema.json      from the rule model, for editors
     README.md                   the first screen of the bundled capture's report, between its markers
@@ -20,9 +21,10 @@ from pathlib import Path
 
 import click
 
-from gpudiag import authoring, cli, library, pipeline
+from gpudiag import authoring, cli, library, model, pipeline
 from gpudiag.report import markdown
 from gpudiag.tables import TABLES
+from gpudiag.templating import FILTERS
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = "docs/reference"
@@ -71,6 +73,36 @@ def rules_page(known: library.Library) -> str:
     return f"{NOTICE}\n{index.strip()}\n"
 
 
+def rule_format_page() -> str:
+    """What may stand in a rule: keys, edits, filters."""
+    lines = [NOTICE, "# What may stand in a rule\n", "Editors check these keys with `rules/rule.schema.json`.\n"]
+    for title, kind in (("Keys", model.Rule), ("A parameter", model.Param), ("`price`", model.Price)):
+        lines += [f"## {title}\n", "| key | meaning |", "|---|---|"]
+        for name, field in kind.model_fields.items():
+            if not field.exclude:
+                lines.append(
+                    f"| `{name}` | {cell(field.description or '')}{' (required)' if field.is_required() else ''} |"
+                )
+        lines.append("")
+    lines += ["## Edits\n", "What a fix does to the timeline; `price` names them.\n", "| edit | meaning |", "|---|---|"]
+    lines += [f"| `{edit}` | {cell(meaning)} |" for edit, meaning in model.EDIT_MEANING.items()]
+    lines += [
+        "\n## Messages\n",
+        "A message is a Jinja template. It sees `places` (the rows, worst first), `total` (sums of their numbers),",
+        "`params` and `loop`. Filters besides a few of Jinja's own:\n",
+        "| filter | gives |",
+        "|---|---|",
+        *(
+            f"| `{name}` | {cell((function.__doc__ or '').partition(chr(10))[0])} |"
+            for name, function in FILTERS.items()
+        ),
+        "\nReserved columns of a query: `loop`, `callsite`, `nvtx_path`, `kernel`; the id lists `api_calls`, `gpu_ops`,",
+        "`ranges`, `profiles`, `pieces`; `share` (of the loop, or of what was profiled) and `recoverable` (of the selected",
+        "kernels).",
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def cli_page() -> str:
     """The command line's help, command by command."""
     parts = [NOTICE, "# Command line\n"]
@@ -108,6 +140,7 @@ def generate() -> dict[str, str]:
     return {
         f"{REFERENCE}/tables.md": tables_page(),
         f"{REFERENCE}/views.md": views_page(known),
+        f"{REFERENCE}/rule-format.md": rule_format_page(),
         f"{REFERENCE}/cli.md": cli_page(),
         f"{REFERENCE}/rules.md": rules_page(known),
         **{

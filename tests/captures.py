@@ -24,6 +24,7 @@ class Labelled:
     slug: str
     variant: str
     role: str
+    stack: str
     capture: Path
     expect: dict[str, Any]
 
@@ -43,7 +44,7 @@ def labelled(role: str) -> list[Labelled]:
                 kernel = "ncu" in about["captures"] and str(expect.get("top"))[0] in "CKLW"
                 suffix = "raw.csv.xz" if kernel else "sqlite.xz"
                 capture = CAPTURES / slug / f"{variant.replace(':', '-')}.{suffix}"
-                found.append(Labelled(slug, variant, role, capture, expect))
+                found.append(Labelled(slug, variant, role, document["stack"], capture, expect))
     return found
 
 

@@ -13,8 +13,8 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "gpudiag"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 # Who may import whom, besides errors, model and tables, which all may. A package stands for its modules, which may
-# import each other. A new module needs a line here: the question is which stage it belongs to. Stages stand in the order in
-# which data passes them, and none names a later one.
+# import each other. A new module needs a line here: the question is which stage it belongs to. Stages stand in the
+# order in which data passes them, and none names a later one.
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "model": set(),

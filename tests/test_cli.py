@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import runpy
+import signal
+import subprocess
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -82,7 +84,21 @@ def test_a_time_without_sense_is_refused(pipeline: Stub, argument: str) -> None:
     assert "is not like 3.57ms" in result.stderr
 
 
-@pytest.mark.parametrize("argument", ["H01=1", "H01.x", "H01.x=many", "H01.x=nan"])
+@pytest.mark.parametrize("argument", ["2d=100000s", "99999999999999999999999s"])
+def test_a_time_above_a_day_is_refused(pipeline: Stub, argument: str) -> None:
+    result = run("explain", "a.sqlite", f"--iteration-time={argument}")
+    assert (result.exit_code, pipeline.call) == (2, {})
+    assert "is longer than a day" in result.stderr
+
+
+@pytest.mark.parametrize("value", ["foo", "nan", "1e999", "1..2"])
+def test_a_threshold_that_is_no_number_is_named(pipeline: Stub, value: str) -> None:
+    result = run("explain", "a.sqlite", "--set", f"H01.x={value}")
+    assert result.exit_code == 2
+    assert f"'{value}' is no number" in result.stderr
+
+
+@pytest.mark.parametrize("argument", ["H01=1", "H01.x", "H01.x="])
 def test_a_threshold_without_sense_is_refused(pipeline: Stub, argument: str) -> None:
     result = run("explain", "a.sqlite", "--set", argument)
     assert result.exit_code == 2
@@ -113,6 +129,71 @@ def test_a_place_that_cannot_be_written_is_one_sentence(pipeline: Stub, tmp_path
     assert result.stderr.startswith("gpudiag: ")
     assert "cannot be written" in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("kind", ["itself", "link", "hard link"])
+def test_an_input_is_never_overwritten(pipeline: Stub, tmp_path: Path, kind: str) -> None:
+    file, out = tmp_path / "a.sqlite", tmp_path / "out"
+    file.write_text("capture")
+    if kind == "itself":
+        out = tmp_path / "." / "a.sqlite"
+    else:
+        (out.symlink_to if kind == "link" else out.hardlink_to)(file)
+    result = run("explain", str(file), "-o", str(out))
+    assert (result.exit_code, pipeline.call, file.read_text()) == (2, {}, "capture")
+    assert result.stderr == f"gpudiag: {out} is an input: give another place with -o, or it would be overwritten.\n"
+
+
+def test_a_folder_is_no_place_for_the_report(pipeline: Stub, tmp_path: Path) -> None:
+    result = run("explain", "a.sqlite", "-o", str(tmp_path))
+    assert (result.exit_code, pipeline.call) == (2, {})
+    assert result.stderr.startswith(f"gpudiag: {tmp_path} is a folder")
+    assert result.stderr.count("\n") == 1
+
+
+def test_an_error_stays_on_one_line(pipeline: Stub) -> None:
+    pipeline.error = GpudiagError("a\nb.sqlite: damaged (\x1b[31m\n\n).")
+    assert run("explain", "a.sqlite").stderr == "gpudiag: a b.sqlite: damaged (\\x1b[31m ).\n"
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
+@pytest.mark.parametrize("in_query", [False, True])
+def test_a_signal_to_end_unwinds(
+    pipeline: Stub, monkeypatch: pytest.MonkeyPatch, name: str, code: int, in_query: bool
+) -> None:
+    number, tidied = signal.Signals[name], []
+    monkeypatch.setattr("gpudiag.cli.signal.getsignal", lambda _: signal.SIG_DFL)
+    before = [(each, signal.getsignal(each)) for each in (signal.SIGTERM, signal.SIGHUP)]
+
+    def explain(*_: object, **__: object) -> Report:
+        try:
+            signal.raise_signal(number)
+        except SystemExit:
+            if in_query:
+                raise RuntimeError("Query interrupted") from None
+            raise
+        finally:
+            tidied.append(True)
+        raise AssertionError("the signal was not noticed")
+
+    monkeypatch.setattr("gpudiag.pipeline.explain", explain)
+    try:
+        result = run("explain", "a.sqlite")
+    finally:
+        for each, handler in before:
+            signal.signal(each, handler)
+    assert (result.exit_code, result.output, tidied) == (code, "", [True])
+
+
+@pytest.mark.parametrize(
+    ("closed", "code", "words"), [(1, 2, "Standard output is closed"), (2, 0, "# H01")], ids=["stdout", "stderr"]
+)
+def test_a_closed_stream_is_no_crash(closed: int, code: int, words: str) -> None:
+    command = f'exec {closed}>&-; exec "$0" -m gpudiag rules show H01'
+    done = subprocess.run(["sh", "-c", command, sys.executable], capture_output=True, text=True, check=False)
+    assert done.returncode == code
+    assert words in (done.stderr if closed == 1 else done.stdout)
+    assert "Traceback" not in done.stderr
 
 
 def test_an_interruption_is_quiet(pipeline: Stub) -> None:

@@ -23,6 +23,15 @@ def test_the_planted_cause_is_ranked_first(case: Labelled) -> None:
 
 
 @pytest.mark.parametrize("case", labelled("slow"), ids=str)
+def test_fixes_are_in_the_programs_own_framework(case: Labelled) -> None:
+    report = report_of(case.capture)
+    stack = {"cuda": {"cuda", "any"}}.get(case.stack, {case.stack, "any"})
+    if case.capture.name.endswith(".csv.xz"):
+        stack |= {"cuda", "any"}  # a kernel profile does not say what launched it
+    assert {remedy.framework for remedy in report.findings[0].remedies} <= stack
+
+
+@pytest.mark.parametrize("case", labelled("slow"), ids=str)
 def test_nothing_is_said_that_must_not_be(case: Labelled) -> None:
     said = {finding.code for finding in report_of(case.capture).findings}
     assert not said & set(case.expect.get("must_not", []))

@@ -35,10 +35,10 @@ def test_a_handful_of_operations_is_too_little_to_judge() -> None:
     assert "Only 2 GPU operations were recorded" in verdict.text
 
 
-def test_a_program_without_findings_is_healthy() -> None:
+def test_an_idle_gpu_without_a_finding_is_not_called_healthy() -> None:
     run, verdict = judged(program())
-    assert verdict.state == "healthy"
-    assert "the GPU works 40 % of `iter`" in verdict.text.replace("\u202f", " ").replace("\u00a0", " ")
+    assert verdict.state == "cannot_tell"
+    assert verdict.text == "The GPU works only 40 % of `iter`, and no rule that could be evaluated says why."
     assert sum(run.loops[0].budget.values()) == pytest.approx(1)
     assert set(run.loops[0].budget) == set(summary.CATEGORIES)
 

@@ -1,15 +1,19 @@
 """The command line: arguments and exit codes. Everything heavy is imported by the command that needs it.
 
 Exit codes: 0 done; 1 a finding at or above --fail-on, or a rule with a problem; 2 a wrong argument or an input that
-cannot be read; 130 interrupted.
+cannot be read; 129, 130, 143 hung up, interrupted, terminated.
 """
 
 from __future__ import annotations
 
+import math
+import os
 import re
-import sys
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -22,6 +26,9 @@ if TYPE_CHECKING:
 # model.SEVERITIES, spelled again: the model would load pydantic for every --help.
 SEVERITIES = ("info", "low", "medium", "high")
 TIME_UNITS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
+LONGEST = 24 * 3600 * TIME_UNITS["s"]
+"""No iteration takes longer than a day: a time above is a slip of the unit."""
+
 INTERRUPTED = 130
 
 
@@ -31,7 +38,9 @@ class Failure(click.ClickException):
     exit_code = 2
 
     def show(self, file: IO[Any] | None = None) -> None:
-        click.echo(f"gpudiag: {self.format_message()}", file=file or sys.stderr)
+        from gpudiag.report.escape import one_line  # a file's name or damaged content may hold anything
+
+        click.echo(f"gpudiag: {one_line(self.format_message())}", file=file, err=True)
 
 
 def _user_errors() -> tuple[type[Exception], ...]:
@@ -40,12 +49,50 @@ def _user_errors() -> tuple[type[Exception], ...]:
     return (GpudiagError,)
 
 
+@contextmanager
+def _tidy_end() -> Iterator[None]:
+    """A signal to end unwinds the program, so that its work folder goes with it."""
+
+    def end(number: int, _: object) -> NoReturn:
+        # `timeout` signals twice, the second time while the folder is being removed.
+        for other in taken:
+            signal.signal(other, signal.SIG_IGN)
+        received.append(number)
+        raise SystemExit(128 + number)
+
+    received: list[int] = []
+    # What is ignored already stays ignored: `nohup`.
+    taken = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
+    for number in taken:
+        signal.signal(number, end)
+    try:
+        yield
+    except RuntimeError:  # DuckDB reports a signal during a query as its own error
+        if received:
+            raise SystemExit(128 + received[0]) from None
+        raise
+    finally:
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _hold_standard_streams() -> None:
+    """After `>&-` the next file opened would take the stream's number, and receive what is written there."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+
+
 class Commands(click.Group):
     """A group whose commands may raise GpudiagError and be interrupted."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        _hold_standard_streams()
         try:
-            return super().invoke(ctx)
+            with _tidy_end():
+                return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit):
             raise
         except KeyboardInterrupt:
@@ -58,11 +105,16 @@ def _thresholds(_: click.Context, __: click.Parameter, values: tuple[str, ...]) 
     """`CODE.param=value`, repeated, as {"CODE.param": value}."""
     thresholds = {}
     for value in values:
-        match = re.fullmatch(r"(\w+\.\w+)=([-+.\deE]+)", value)
+        match = re.fullmatch(r"(\w+\.\w+)=(.+)", value)
+        if not match:
+            raise click.BadParameter(f"{value!r} is not like H01.min_idle_share=0.3.")
         try:
-            thresholds[match[1]] = float(match[2])  # type: ignore[index]
-        except (TypeError, ValueError):
-            raise click.BadParameter(f"{value!r} is not like H01.min_idle_share=0.3.") from None
+            number = float(match[2])
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            raise click.BadParameter(f"{match[2]!r} is no number: {match[1]} wants one, such as 0.3.")
+        thresholds[match[1]] = number
     return thresholds
 
 
@@ -73,7 +125,10 @@ def _iteration_times(_: click.Context, __: click.Parameter, values: tuple[str, .
         match = re.fullmatch(r"(?:(.+)=)?(\d+(?:\.\d+)?) ?(ns|us|µs|ms|s)", value, re.DOTALL)
         if not match or not float(match[2]):
             raise click.BadParameter(f"{value!r} is not like 3.57ms or decode_token=3.57ms (ns, us, ms or s).")
-        times[match[1] or ""] = float(match[2]) * TIME_UNITS[match[3]]
+        time = float(match[2]) * TIME_UNITS[match[3]]
+        if time > LONGEST:
+            raise click.BadParameter(f"{value!r} is longer than a day: is the unit right?")
+        times[match[1] or ""] = time
     return times
 
 
@@ -101,9 +156,7 @@ def main() -> None:
 @main.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--format", "form", type=click.Choice(["markdown", "json"]), default="markdown", show_default=True)
-@click.option(
-    "-o", "--output", metavar="OUT", type=click.Path(dir_okay=False, path_type=Path), help="Write here, not to stdout."
-)
+@click.option("-o", "--output", metavar="OUT", type=click.Path(path_type=Path), help="Write here, not to stdout.")
 @click.option(
     "--fail-on",
     metavar="SEVERITY",
@@ -149,8 +202,11 @@ def explain(
     gpudiag explain report.sqlite --format json -o report.json --fail-on high
     """
     from gpudiag import pipeline
+    from gpudiag.report import output as place
     from gpudiag.report.terminal import progress
 
+    if output:
+        place.check(output, files)
     with progress() as quiet:
         report = pipeline.explain(
             files,

@@ -5,10 +5,11 @@ Packaged rules run here, on the locked store. Rules from a user's folder run in 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import TypeGuard, get_args
 
 import duckdb
 from pydantic import Field
@@ -27,6 +28,9 @@ Connection = duckdb.DuckDBPyConnection
 ID_LISTS: tuple[str, ...] = get_args(Ids)
 _STATES = ("recorded", "unknown", "not_recorded")
 _CHECK = "gpudiag rules check"
+PLACEHOLDER = "FILL IN"  # what `gpudiag rules new` leaves for the author to write
+MAX_VETOES = 200  # rows of a user's suppressor: each is held against every row of what it speaks of
+_INT64 = 1 << 63
 
 
 class Evaluation(Frozen):
@@ -99,6 +103,9 @@ def _evaluate_user_rules(known: Known, store: Path | None) -> list[Outcome]:
     for rule in known.library.user_rules:
         if missing := missing_evidence(rule, known):
             outcomes.append(missing)
+        elif keys := unwritten(rule):
+            reason = f"its {' and '.join(keys)} still says {PLACEHOLDER!r}"
+            outcomes.append(NotEvaluated(rule=rule, reason=reason, hint=_CHECK))
         else:
             runnable.append(rule)
     if store is None:
@@ -106,11 +113,51 @@ def _evaluate_user_rules(known: Known, store: Path | None) -> list[Outcome]:
     library = known.library
     results = sandbox.evaluate_untrusted(runnable, store, library.user_views, library.view_names)
     for rule, result in zip(runnable, results, strict=True):
+        if not isinstance(result, str):
+            result = unfit(rule, result, known.loops) or result
         if isinstance(result, str):
             outcomes.append(NotEvaluated(rule=rule, reason=result, hint=_CHECK))
         else:
             outcomes.append(outcome_of(rule, result, known))
     return outcomes
+
+
+def unwritten(rule: Rule) -> list[str]:
+    """Keys of the rule, in its own order, that still hold what `gpudiag rules new` left for the author to write."""
+    texts = {"title": rule.title, "message": rule.message, "why": rule.why, "check": rule.check or "",
+             "not_a_problem_when": rule.not_a_problem_when}  # fmt: skip
+    texts |= {f"params.{name}.why": param.why for name, param in rule.params.items()}
+    return [key for key, text in texts.items() if PLACEHOLDER in text]
+
+
+def unfit(rule: Rule, rows: Sequence[Row], loops: Mapping[int, Row]) -> str:
+    """What in a stranger's rows pricing, locating and ranking could not use, or nothing."""
+    if rule.kind == "suppressor" and len(rows) > MAX_VETOES:
+        return f"gives {len(rows)} rows; a suppressor gives at most {MAX_VETOES}"
+    for row in rows:
+        loop = row.get("loop")
+        if loop is not None and not (_is_id(loop) and loop in loops):
+            return f"gives {loop!r:.40} as loop; it must be null or the id of a loop"
+        for name in ID_LISTS:
+            ids = row.get(name)
+            if ids is not None and not (isinstance(ids, list) and all(map(_is_id, ids))):
+                return f"gives {ids!r:.40} as {name}; it must be a list of ids"
+        for name in ("share", "recoverable"):
+            part = row.get(name)
+            if part is not None and not (_is_number(part) and math.isfinite(part)):
+                return f"gives {part!r:.40} as {name}; it must be a number"
+        for name in ("callsite", "nvtx_path"):
+            if not isinstance(row.get(name), str | None):
+                return f"gives {row[name]!r:.40} as {name}; it must be a text"
+    return ""
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _INT64
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def capability_states(con: Connection) -> dict[str, str]:

@@ -124,7 +124,8 @@ class Library:
                 params = {**rules[owner].params, param: changed}
                 rules[owner] = rules[owner].model_copy(update={"params": params})
             else:
-                raise GpudiagError(f"There is no threshold {name!r}{near(name, self._threshold_names)}.")
+                hint = near(name, self._threshold_names) or "; see `gpudiag rules show CODE`."
+                raise GpudiagError(f"There is no threshold {name!r}{hint}")
         return replace(self, rules=tuple(rules[rule.code] for rule in self.rules), settings=settings)
 
     @property
@@ -242,7 +243,7 @@ class _Scanner:
             self.user_codes.add(rule.code)
 
     def _view(self, path: Path, own: bool) -> None:
-        sql = path.read_text(encoding="utf-8")
+        sql = yamlfile.read_text(path)
         names = [match[1].lower() for match in _CREATES.finditer(sql)]
         if not names:
             raise GpudiagError(f"{path}: creates no view or macro; write `create view NAME as select …`.")
@@ -321,7 +322,7 @@ def parse_remedy(path: Path) -> RemedyText:
     title, intro = "", ""
     fence = False
     parts: list[tuple[int, str, list[str]]] = [(1, "", [])]
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(yamlfile.read_text(path).splitlines(), 1):
         fence ^= line.lstrip().startswith("```")
         if not fence and re.match(r"##? \S", line):
             parts.append((number, line, []))

@@ -34,6 +34,25 @@ class Edit(StrEnum):
     BALANCE_RANKS = "balance_ranks"
 
 
+EDIT_MEANING: dict[Edit, str] = {
+    Edit.DROP_SYNC: "the selected waits go, and the idle time that follows from them",
+    Edit.DROP_COPY: "the selected copies go",
+    Edit.DROP_RANGE: "the selected calls go with the host work before them; a block that only reads back, whole",
+    Edit.DROP_CALL: "the selected calls go",
+    Edit.RUN_ASYNC: "the selected calls no longer hold the host",
+    Edit.GRAPH_REGION: "the selected launches are replayed as one CUDA graph",
+    Edit.FUSE_KERNELS: "the selected kernels become one",
+    Edit.BATCH_COPIES: "the selected copies become one; the time their bytes need stays",
+    Edit.OVERLAP_COPY: "the selected copies run beside kernels, as far as the busiest engine allows",
+    Edit.OVERLAP_COLLECTIVE: "the selected collectives run beside kernels",
+    Edit.PIN: "the selected copies use pinned memory; the time their bytes need stays",
+    Edit.POOL_ALLOCATION: "the selected allocations and frees are served by a pool",
+    Edit.TO_WORKERS: "the host work before the selected calls is done elsewhere",
+    Edit.SHRINK_KERNEL: "the selected kernels lose the part that the column `recoverable` gives",
+    Edit.LOWER_PRECISION: "as shrink_kernel, by lower precision",
+    Edit.BALANCE_RANKS: "all ranks start the selected collectives together",
+}
+
 Severity = Literal["info", "low", "medium", "high"]
 Confidence = Literal["low", "medium", "high"]
 Status = Literal["draft", "stable", "deprecated"]
@@ -52,7 +71,7 @@ SEVERITIES: tuple[Severity, ...] = ("info", "low", "medium", "high")
 class Param(Frozen):
     """A threshold: its value, unit and reason. Users override the value by `CODE.name=value`."""
 
-    value: float
+    value: float = Field(description="the threshold, in that unit")
     unit: str = Field(description="ns, us, ms, bytes, share (0 to 1), count, percent …")
     why: Text = Field(description="why this value and not another")
 
@@ -86,27 +105,31 @@ class Rule(Frozen):
     """One smell (finding), one doubt about the measurement (hygiene), or one reason to stay quiet (suppressor)."""
 
     code: Code = Field(description="stable; users suppress and override by it")
-    kind: Literal["finding", "hygiene", "suppressor"]
+    kind: Literal["finding", "hygiene", "suppressor"] = Field(
+        description="a smell, a doubt about the measurement, or a veto"
+    )
     id: Slug = Field(description="names the smell, not the cure; equals the file's stem")
-    title: Text
-    status: Status = "draft"
+    title: Text = Field(description="the smell in one plain sentence")
+    status: Status = Field(default="draft", description="draft, stable or deprecated")
     severity: Severity = Field(default="info", description="how wrong it is, whatever it costs here")
     requires: tuple[str, ...] = Field(default=(), description="capabilities; else not evaluated")
     suppressed_by: tuple[Code, ...] = Field(default=(), description="suppressors that can veto its rows")
     weakens: tuple[Code, ...] = Field(default=(), description="hygiene only: findings whose confidence it lowers")
     family: str = Field(default="", description="filled from the folder, not written in the file", exclude=True)
-    params: dict[ParamName, Param] = Field(default_factory=dict)
+    params: dict[ParamName, Param] = Field(default_factory=dict, description="thresholds, each with unit and reason")
     query: Text = Field(description="one SELECT of at most 25 lines over the views; $name is a parameter")
-    price: Price | None = None
-    confidence: Confidence = "high"
+    price: Price | None = Field(default=None, description="what its fix is worth; findings only")
+    confidence: Confidence = Field(default="high", description="high, medium or low")
     confidence_reason: str | None = Field(default=None, description="said in the report when confidence is not high")
-    locate: tuple[Literal["python", "nvtx", "op", "kernel"], ...] = ()
+    locate: tuple[Literal["python", "nvtx", "op", "kernel"], ...] = Field(
+        default=(), description="how places are named"
+    )
     message: Text = Field(description="Jinja; sees places (rows), total (sums), params, loop")
-    why: Text
-    not_a_problem_when: Text
-    remedies: tuple[Slug, ...] = ()
+    why: Text = Field(description="why it costs time")
+    not_a_problem_when: Text = Field(description="when to leave it alone")
+    remedies: tuple[Slug, ...] = Field(default=(), description="files in remedies/")
     check: str | None = Field(default=None, description="how the reader can verify the fix")
-    references: tuple[str, ...] = ()
+    references: tuple[str, ...] = Field(default=(), description="where to read more")
 
     @model_validator(mode="after")
     def _kind_fits(self) -> Rule:

@@ -39,6 +39,7 @@ _NS = 1000  # nanoseconds in the microsecond that cases are written in
 # What other rows may refer to without saying more about it.
 _IMPLIED = ("input", "device", "process", "thread", "stream")
 _COUNTED = {("iteration", "ordinal"), ("kernel_profile", "ordinal")}
+MAX_REPEAT = 10_000  # rows that `repeat` may write: far more than a smell needs to show
 _TOLERANCE = 1e-3  # relative: expectations are written by hand
 
 
@@ -209,6 +210,7 @@ def _expand(name: str, rows: Rows) -> Rows:
     columns = BY_NAME[name].column_names
     expanded: Rows = []
     for row in rows:
+        _check_words(name, row)
         times = {key: round(value * _NS) for key, value in row.items() if key in _TIMES and value is not None}
         for turn in range(int(row.get("repeat", 1))):
             copy = {key: value for key, value in row.items() if key not in _ROW_WORDS}
@@ -224,6 +226,16 @@ def _expand(name: str, rows: Rows) -> Rows:
             copy["label"], copy["turn"] = row.get("label"), turn
             expanded.append(copy)
     return expanded
+
+
+def _check_words(table: str, row: Mapping[str, Any]) -> None:
+    """Refuse what is no time, and repetitions without end. Raises GpudiagError."""
+    for key in _TIMES & row.keys():
+        if row[key] is not None and (not isinstance(row[key], int | float) or not math.isfinite(row[key])):
+            raise GpudiagError(f"{table}.{key} wants microseconds, not {row[key]!r}")
+    repeat = row.get("repeat", 1)
+    if not isinstance(repeat, int) or not 0 <= repeat <= MAX_REPEAT:
+        raise GpudiagError(f"{table}: repeat wants a whole number up to {MAX_REPEAT}, not {repeat!r}")
 
 
 def _complete_loops(tables: dict[str, Rows]) -> None:

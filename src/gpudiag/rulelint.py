@@ -1,23 +1,31 @@
-"""Everything that can be wrong with a rule, found before anybody runs it: names, SQL, sentences, prose and tests."""
+"""Everything that can be wrong with a rule, found before anybody runs it: names, SQL, sentences, prose and tests.
+
+Packaged rules are checked in this process. Rules and views from a user's folder are code of a stranger's, whose views
+and cases the check has to run: that happens in children with the sandbox's limits, one for the views and one a rule.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from gpudiag import pipeline, rulecheck, sqlcheck, store, yamlfile
+from gpudiag import pipeline, rulecheck, sandbox, sqlcheck, store, yamlfile
 from gpudiag.errors import GpudiagError
-from gpudiag.evaluate import ID_LISTS
+from gpudiag.evaluate import ID_LISTS, PLACEHOLDER, unwritten
 from gpudiag.library import Library, Problem, is_packaged, near, packaged_dir, scan
 from gpudiag.model import Rule
 from gpudiag.templating import TemplateProblem, render
 
-PLACEHOLDER = "FILL IN"  # what `gpudiag rules new` leaves for the author to write
+__all__ = ["PLACEHOLDER", "check"]
+
+LIMITS = sandbox.Limits(seconds=20.0)  # a rule is bound once and run once a case, each on a handful of rows
+_CHILDREN = 4  # at once
+_MAX_TEXT = 2_000  # characters of one problem: it may quote values of any length
 
 
 def check(library_dirs: Iterable[Path] = (), only: str | None = None) -> list[Problem]:
@@ -34,13 +42,15 @@ def check(library_dirs: Iterable[Path] = (), only: str | None = None) -> list[Pr
             raise GpudiagError(f"There is no rule {only!r} here{near(only, [r.code for r in rules])}.")
         rules = (wanted,) if wanted else ()
         problems = [problem for problem in problems if not wanted or problem.path.stem == wanted.id]
+    if folders:
+        return problems + _check_apart(library, folders, rules, views=not only)
     try:
         con = empty_store(library)
-    except (GpudiagError, sqlcheck.SqlProblem) as error:
-        return [*problems, Problem(packaged_dir() / "views" if not folders else folders[0], 1, str(error))]
+    except GpudiagError as error:
+        return [*problems, Problem(packaged_dir() / "views", 1, str(error))]
     try:
         if not only:
-            problems += _view_problems(library, con, user=bool(folders))
+            problems += _view_problems(library, con, user=False)
         for rule in rules:
             problems += list(_rule_problems(rule, library, con))
     finally:
@@ -48,17 +58,60 @@ def check(library_dirs: Iterable[Path] = (), only: str | None = None) -> list[Pr
     return problems
 
 
+def _check_apart(library: Library, folders: Sequence[Path], rules: Sequence[Rule], *, views: bool) -> list[Problem]:
+    """The problems of a user's views and rules, each found in a child of its own."""
+    problems: list[Problem] = []
+    if views and library.user_views:
+        problems, sound = _child_problems(folders, None, Path(library.user_views[0][0]))
+        if not sound:  # no rule can be bound where the views cannot be created
+            return problems
+    with ThreadPoolExecutor(_CHILDREN) as pool:
+        answers = pool.map(lambda rule: _child_problems(folders, rule.code, library.sources[rule.code].path), rules)
+        return problems + [problem for found, _ in answers for problem in found]
+
+
+def _child_problems(folders: Sequence[Path], code: str | None, path: Path) -> tuple[list[Problem], bool]:
+    """The problems of one rule, or of the views, and whether the check went through. `path` is what it is about."""
+    job = {"folders": [str(folder) for folder in folders], "rule": code}
+    answer = sandbox.run_child("gpudiag.rulelint", job, LIMITS, folder=".")
+    if isinstance(answer, str) or "refused" in answer:
+        reason = answer if isinstance(answer, str) else answer["refused"]
+        return [Problem(path, 1, f"{'the rule' if code else 'creating the views'} {reason}")], False
+    return [Problem(Path(file), line, text) for file, line, text in answer["problems"]], answer["sound"]
+
+
+def _serve(job: dict[str, Any]) -> dict[str, Any]:
+    """Child: the problems of one rule, or of the views."""
+    folders = [Path(folder) for folder in job["folders"]]
+    library, _ = scan(folders)
+    sound = False
+    try:
+        con = empty_store(library)
+        sound = True
+        if job["rule"]:
+            problems = list(_rule_problems(library.by_code[job["rule"]], library, con))
+        else:
+            problems = _view_problems(library, con, user=True)
+    except (GpudiagError, sqlcheck.SqlProblem) as error:
+        problems = [Problem(folders[0], 1, str(error))]
+    except duckdb.Error as error:
+        return {"refused": f"failed: {sqlcheck.first_line(error)}"}
+    return {"problems": [(str(p.path), p.line, p.text[:_MAX_TEXT]) for p in problems], "sound": sound}
+
+
 def empty_store(library: Library) -> duckdb.DuckDBPyConnection:
-    """A locked store without rows and with all views, to bind queries to. Raises GpudiagError or SqlProblem."""
+    """A locked store without rows and with all views, to bind queries to. Raises GpudiagError or duckdb.Error."""
     con = store.create(small=True)
     store.lock(con)
+    pipeline.prepare(con, library)
     known = library.view_names | sqlcheck.canonical_names()
     for file, sql in library.user_views:
         try:
             sqlcheck.check_view_file(con, sql, known)
         except sqlcheck.SqlProblem as problem:
             raise GpudiagError(f"{file}: {problem}") from None
-    pipeline.prepare(con, replace(library, views=(*library.views, *library.user_views)))
+    if library.user_views:
+        store.load_views(con, library.user_views)
     return con
 
 
@@ -86,11 +139,14 @@ def _rule_problems(rule: Rule, library: Library, con: duckdb.DuckDBPyConnection)
                 "query", "says neither which loop (loop) nor which things (gpu_ops, profiles …) it speaks for"
             )
         yield from (problem(key, text) for key, text in _sentences(rule, columns, con))
+        refused = False
     except sqlcheck.SqlProblem as error:
         yield problem("query", str(error))
+        refused = True
     yield from (problem(key, text) for key, text in _references(rule, library))
     yield from (problem(key, text) for key, text in _prose(rule))
-    yield from _cases(rule, file, library)
+    if not refused:  # what may not be run is not run here either
+        yield from _cases(rule, file, library)
 
 
 def _references(rule: Rule, library: Library) -> Iterator[tuple[str, str]]:
@@ -129,17 +185,14 @@ def _example(kind: str) -> Any:
 
 
 def _prose(rule: Rule) -> Iterator[tuple[str, str]]:
-    texts = {"title": rule.title, "message": rule.message, "why": rule.why, "check": rule.check or "",
-             "not_a_problem_when": rule.not_a_problem_when}  # fmt: skip
-    for name, param in rule.params.items():
-        texts[f"params.{name}.why"] = param.why
-    for key, text in texts.items():
-        if PLACEHOLDER in text:
-            yield key.split(".")[0], f"still says {PLACEHOLDER!r}; write it"
+    for key in unwritten(rule):
+        yield key.split(".")[0], f"still says {PLACEHOLDER!r}; write it"
     if rule.title.endswith("."):
         yield "title", "is a headline; drop the full stop"
-    for key in ("message", "why", "not_a_problem_when"):
-        if not re.search(r"[.!?)`}]$", texts[key].strip()):
+    for key, text in (
+        ("message", rule.message), ("why", rule.why), ("not_a_problem_when", rule.not_a_problem_when)
+    ):  # fmt: skip
+        if not re.search(r"[.!?)`}]$", text.strip()):
             yield key, "is not a whole sentence; end it with a full stop"
     for link in rule.references:
         if not link.startswith("https://"):
@@ -163,3 +216,7 @@ def _cases(rule: Rule, file: yamlfile.YamlFile, library: Library) -> Iterator[Pr
         yield Problem(path, 1, "no case expects rows; show the smell once")
     if rule.kind == "finding" and not any(result.silent for result in results):
         yield Problem(path, 1, "no case expects silence (expect: []); show a near miss")
+
+
+if __name__ == "__main__":
+    sandbox.serve(_serve)

@@ -2,7 +2,8 @@
 
 DuckDB's own limits are not enough: `repeat('x', 2e9)` ignores its memory limit, and an interrupt can take seconds. So
 the child limits itself before DuckDB opens the file, DuckDB is locked before any of the stranger's SQL is seen, and the
-parent kills the child when its time is up. One child a rule: what one rule breaks, no other notices.
+parent kills the child when its time is up. One child a rule: what one rule breaks, no other notices. `rules check` runs
+what it has to run in such children, too.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -63,15 +64,27 @@ def _in_child(
         "known": sorted(known),
         "query": rule.query,
         "params": {name: param.value for name, param in rule.params.items()},
-        "seconds": limits.seconds, "database_mb": limits.database_mb, "process_mb": limits.process_mb,
+        "database_mb": limits.database_mb,
     }  # fmt: skip
+    answer = run_child("gpudiag.sandbox", job, limits)
+    if isinstance(answer, str):
+        return answer
+    return str(answer["refused"]) if "refused" in answer else tuple(answer["rows"])
+
+
+def run_child(module: str, job: Mapping[str, Any], limits: Limits, folder: str = "/") -> dict[str, Any] | str:
+    """What `module` makes of a job in a process of its own (see `serve`), or the reason why there is no answer.
+
+    `folder` is where relative paths of the job begin.
+    """
     # Nothing of the user's environment reaches the child (no credentials, no start-up hooks) but what Python may need
     # to start at all: clusters install it where the loader does not look by itself.
     env = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "PYTHONHOME") if name in os.environ}
     env |= {"PYTHONPATH": str(Path(__file__).resolve().parents[1]), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         done = subprocess.run(
-            [sys.executable, "-P", "-s", "-m", "gpudiag.sandbox"], input=json.dumps(job), env=env, cwd="/",
+            [sys.executable, "-P", "-s", "-m", module], env=env, cwd=folder,
+            input=json.dumps({**job, "seconds": limits.seconds, "process_mb": limits.process_mb}),
             capture_output=True, text=True, encoding="utf-8", errors="replace", timeout=limits.seconds, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
@@ -80,7 +93,7 @@ def _in_child(
         answer: dict[str, Any] = json.loads(done.stdout)
     except ValueError:
         return f"was stopped: it took more than {limits.process_mb} MB, or crashed (status {done.returncode})"
-    return str(answer["refused"]) if "refused" in answer else tuple(answer["rows"])
+    return answer
 
 
 def open_store(path: str, memory_mb: int) -> Connection:
@@ -122,27 +135,32 @@ def create_views(con: Connection, files: ViewFiles, known: frozenset[str]) -> No
         pending = left
 
 
-def main() -> None:
-    """Child: one job on stdin, one answer on stdout."""
+def serve(work: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """Child: limit this process, then one job on stdin, one answer on stdout."""
     job = json.load(sys.stdin)
     _limit_self(job["process_mb"], job["seconds"])
     try:
-        answer: dict[str, Any] = {"rows": _answer(job)}
-    except SqlProblem as problem:
-        answer = {"refused": str(problem)}
-    except duckdb.OutOfMemoryException:
-        answer = {"refused": f"was stopped: it needed more than {job['database_mb']} MB of memory"}
+        answer = work(job)
     except MemoryError:
         answer = {"refused": f"was stopped: it needed more than {job['process_mb']} MB of memory"}
-    except duckdb.Error as error:
-        answer = {"refused": f"failed: {first_line(error)}"}
     text = json.dumps(answer)
     if len(text) > MAX_BYTES:
         text = json.dumps({"refused": f"gives more than {MAX_BYTES >> 20} MB; select fewer columns or rows"})
     sys.stdout.write(text)
 
 
-def _answer(job: dict[str, Any]) -> list[Row]:
+def _answer(job: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return {"rows": _rows(job)}
+    except SqlProblem as problem:
+        return {"refused": str(problem)}
+    except duckdb.OutOfMemoryException:
+        return {"refused": f"was stopped: it needed more than {job['database_mb']} MB of memory"}
+    except duckdb.Error as error:
+        return {"refused": f"failed: {first_line(error)}"}
+
+
+def _rows(job: dict[str, Any]) -> list[Row]:
     con = open_store(job["store"], job["database_mb"])
     known = frozenset(job["known"])
     create_views(con, job["views"], known)
@@ -165,4 +183,4 @@ def _limit_self(megabytes: int, seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    serve(_answer)

@@ -66,6 +66,7 @@ def check_query(con: Connection, query: str, relations: AbstractSet[str], params
         raise SqlProblem(f"has {len(lines)} lines, more than {MAX_LINES}; move the relational work to a view")
     tree = parse_select(con, query)
     check_reach(tree, relations | PLAIN_TABLES)
+    _check_common_tables(tree, _taken(con))
     used = {str(node["identifier"]) for node in walk(tree) if node.get("type") == "VALUE_PARAMETER"}
     if undeclared := used - params:
         raise SqlProblem(f"uses ${', $'.join(sorted(undeclared))}, which params does not declare")
@@ -124,14 +125,17 @@ def check_view_file(con: Connection, sql: str, relations: AbstractSet[str]) -> l
         statements = [statement.query.strip().rstrip(";") for statement in con.extract_statements(sql)]
     except duckdb.Error as error:
         raise SqlProblem(f"is not SQL: {first_line(error)}") from None
+    taken = _taken(con)
     created: list[tuple[str, str]] = []
     bodies: list[tuple[str, str]] = []
+    macros: set[str] = set()
     for statement in statements:
         plain = strip_comments(statement)
         if match := _CREATE_VIEW.fullmatch(plain):
             bodies.append((match[1], match[2]))
         elif match := _CREATE_MACRO.fullmatch(plain):
             bodies.append((match[1], match[4] if match[3] else f"select {match[4]}"))
+            macros.add(match[1])
         else:
             head = " ".join(plain.split()[:3])
             raise SqlProblem(f"holds `{head} …`; only `create view NAME as` and `create macro NAME(…) as` are allowed")
@@ -139,7 +143,10 @@ def check_view_file(con: Connection, sql: str, relations: AbstractSet[str]) -> l
     known = relations | {name for name, _ in created}
     for name, body in bodies:
         try:
-            check_reach(parse_select(con, body), known)
+            if name.lower() in (_functions(con) if name in macros else taken):
+                raise SqlProblem("is the name of something that exists already; choose another")
+            check_reach(tree := parse_select(con, body), known)
+            _check_common_tables(tree, taken)
         except SqlProblem as problem:
             raise SqlProblem(f"{name} {problem}") from None
     return created
@@ -208,6 +215,26 @@ def relations_of(select: str) -> frozenset[str]:
     tables = {str(node["table_name"]).lower() for node in walk(tree) if node.get("type") == "BASE_TABLE"}
     calls = (node["function"] for node in walk(tree) if node.get("type") == "TABLE_FUNCTION")
     return frozenset(tables | {str(call["function_name"]).lower() for call in calls})
+
+
+def _check_common_tables(tree: Mapping[str, Any], taken: AbstractSet[str]) -> None:
+    """`with gpu_op as (select * from gpu_op) …` would read the very table that its name then hides."""
+    for entry in (entry for node in walk(tree) for entry in _common_tables(node)):
+        name = entry["key"].lower()
+        if name.startswith("_") or name in taken:
+            raise SqlProblem(f"names a WITH query {name}, like something that exists already; choose another name")
+
+
+def _taken(con: Connection) -> frozenset[str]:
+    """Every table and view there is, DuckDB's own catalogue included."""
+    rows = con.execute("select table_name from duckdb_tables() union select view_name from duckdb_views()").fetchall()
+    return canonical_names() | {str(row[0]).lower() for row in rows}
+
+
+def _functions(con: Connection) -> frozenset[str]:
+    """Every function and macro there is."""
+    rows = con.execute("select distinct lower(function_name) from duckdb_functions()").fetchall()
+    return frozenset(str(row[0]) for row in rows)
 
 
 def canonical_names() -> frozenset[str]:

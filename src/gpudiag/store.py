@@ -24,7 +24,13 @@ _MATERIALISED = re.compile(r"^[ \t]*--[ \t]*materialised:", re.M)
 
 
 # Optimiser passes that weigh alternatives by size: on a small store they cost more than they can save.
-_FOR_LARGE = ("join_order", "statistics_propagation", "common_subplan", "late_materialization", "compressed_materialization")
+_FOR_LARGE = (
+    "join_order",
+    "statistics_propagation",
+    "common_subplan",
+    "late_materialization",
+    "compressed_materialization",
+)
 
 
 def create(path: str = ":memory:", *, memory_limit: str | None = None, small: bool = False) -> Connection:

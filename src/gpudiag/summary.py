@@ -114,6 +114,9 @@ def verdict(con: Connection, run: Run, findings: Sequence[Finding], settings: Ma
         return Verdict(
             state="cannot_tell", text=f"{text}: too little to judge. Record some iterations of the steady loop."
         )
+    if busy(main) < settings["min_busy_share"]:
+        text = f"The GPU works only {pct(busy(main))} of {code(main.name)}"
+        return Verdict(state="cannot_tell", text=f"{text}, and no rule that could be evaluated says why.")
     return Verdict(state="healthy", text=_healthy(con, run, main, settings["min_busy_share"]))
 
 

@@ -1,23 +1,31 @@
 """Sentences of rules: a small, sandboxed part of Jinja, and how numbers and traced names are written.
 
-A template sees `places` (rows, worst first), `total` (sums of their numbers), `params` and `loop`. It can neither call
-nor compute anything of unbounded size, so a stranger's rule may be rendered in this process.
+A template sees `places` (rows, worst first; it can count all of them but reach only the first), `total` (sums of their
+numbers), `params` and `loop`. It can neither call nor compute anything of unbounded size, so a stranger's rule may be
+rendered in this process.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
-from jinja2 import StrictUndefined, Template, TemplateError, meta, nodes
+from jinja2 import StrictUndefined, Template, TemplateError, Undefined, meta, nodes
+from jinja2.runtime import LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from gpudiag.model import Row, Rule
 
 NAMES = frozenset({"places", "total", "params", "loop"})
 MAX_NAME = 200  # characters: demangled template instances run to kilobytes, and nobody reads them
+MAX_REACH = 50  # places, and entries of their lists, that a template can reach: no sentence tells more
+MAX_COLUMNS = 200  # likewise, of a row or a structure in it
+MAX_TEMPLATE = 4_000  # characters of a template, and
+MAX_TEXT = 10_000  # of what it writes: ten times the longest of ours
 
 # Control characters could drive a terminal, bidirectional and invisible ones could disguise a name.
 _UNSAFE = re.compile(
@@ -33,6 +41,19 @@ class Traced(str):
     """A text that came from the traced program; printed as a code span unless a filter wrote it otherwise."""
 
     __slots__ = ()
+
+
+class Many(list[Any]):
+    """The first entries of a longer list, which still knows how many there are."""
+
+    __slots__ = ("_count",)
+
+    def __init__(self, first: Iterable[Any], count: int) -> None:
+        super().__init__(first)
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
 
 
 def clean(text: str) -> str:
@@ -103,17 +124,25 @@ def _three(value: float) -> str:
     return f"{value:.{digits}f}"
 
 
+def _round(value: float, precision: int = 0, method: str = "common") -> float:
+    """As Jinja's, but for its `10 ** precision`, which can be made to take forever."""
+    if not 0 <= precision <= 15 or method not in ("common", "ceil", "floor"):
+        raise TemplateError("round takes a precision of 0 to 15, and common, ceil or floor")
+    size = 10.0**precision
+    return round(value, precision) if method == "common" else getattr(math, method)(value * size) / size
+
+
 def _join(values: Sequence[Any], separator: str = "") -> str:
     return separator.join(str(_finalize(value)) for value in values)
 
 
-_FILTERS: dict[str, Any] = {
-    "dur": dur, "bytes": byte_size, "pct": pct, "num": num, "plural": plural, "code": code, "join": _join,
+FILTERS: dict[str, Any] = {
+    "dur": dur, "bytes": byte_size, "pct": pct, "num": num, "plural": plural, "code": code, "join": _join, "round": _round,
 }  # fmt: skip
 # Jinja's own that cannot be made to allocate or loop without bound.
 _BUILT_IN = frozenset(
     {"abs", "default", "first", "int", "last", "length", "list", "map", "max", "min", "reject", "rejectattr",
-     "round", "select", "selectattr", "sort", "sum", "unique"}
+     "select", "selectattr", "sort", "sum", "unique"}
 )  # fmt: skip
 _ALLOWED = (
     nodes.Template, nodes.Output, nodes.TemplateData, nodes.Name, nodes.Const, nodes.Getattr, nodes.Getitem,
@@ -123,7 +152,7 @@ _ALLOWED = (
 
 
 class _Environment(ImmutableSandboxedEnvironment):
-    """`'x' * 10**9` and `'%999999999d' % 1` are what arithmetic on texts is good for; numbers only."""
+    """Arithmetic on numbers only (`'x' * 10**9`!), and a dot that sees keys and never what Python objects can do."""
 
     intercepted_binops = frozenset({"+", "-", "*", "/"})
 
@@ -131,6 +160,19 @@ class _Environment(ImmutableSandboxedEnvironment):
         if not (isinstance(left, int | float) and isinstance(right, int | float)):
             raise TemplateError(f"`{operator}` works on numbers only")
         return super().call_binop(context, operator, left, right)
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        if isinstance(obj, LoopContext | Undefined):
+            return super().getattr(obj, attribute)
+        return self.getitem(obj, attribute) if isinstance(obj, Mapping) else self.undefined(obj=obj, name=attribute)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        if isinstance(obj, LoopContext | Undefined):
+            return super().getitem(obj, argument)
+        try:
+            return obj[argument]
+        except (TypeError, LookupError):
+            return self.undefined(obj=obj, name=argument)
 
 
 def _finalize(value: Any) -> Any:
@@ -144,7 +186,7 @@ def _finalize(value: Any) -> Any:
 def _environment() -> _Environment:
     env = _Environment(undefined=StrictUndefined, autoescape=False, finalize=_finalize)
     builtin = {name: env.filters[name] for name in _BUILT_IN}
-    env.filters = {**builtin, **_FILTERS}
+    env.filters = {**builtin, **FILTERS}
     env.globals = {}
     return env
 
@@ -155,6 +197,8 @@ _ENV = _environment()
 @lru_cache(maxsize=512)
 def compile_template(text: str) -> Template:
     """A template of a rule. Raises TemplateProblem when it uses more than rules may."""
+    if len(text) > MAX_TEMPLATE:
+        raise TemplateProblem(f"has {len(text)} characters, more than {MAX_TEMPLATE}")
     try:
         tree = _ENV.parse(text)
         for node in tree.find_all(nodes.Node):
@@ -168,17 +212,25 @@ def compile_template(text: str) -> Template:
         return _ENV.from_string(text)
     except TemplateError as error:
         raise TemplateProblem(str(error)) from None
+    except (RecursionError, SyntaxError, MemoryError, ValueError, ArithmeticError):
+        raise TemplateProblem("is nested too deeply, or holds a number too large") from None
 
 
 def render(text: str, rule: Rule, rows: Sequence[Row], loop: Mapping[str, Any] | None = None) -> str:
     """`text` (a rule's title or message) for these rows. Raises TemplateProblem."""
     template = compile_template(text)
     params = {name: param.value for name, param in rule.params.items()}
+    places = Many(map(_traced, rows[:MAX_REACH]), len(rows))
+    parts: list[str] = []
+    size = 0
     try:
-        return template.render(
-            places=[_traced(row) for row in rows], total=totals(rows), params=params, loop=_traced(dict(loop or {}))
-        ).strip()
-    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
+        for part in template.generate(places=places, total=totals(rows), params=params, loop=_traced(dict(loop or {}))):
+            parts.append(part)
+            size += len(part)
+            if size > MAX_TEXT:
+                raise TemplateProblem(f"writes more than {MAX_TEXT} characters")
+        return "".join(parts).strip()
+    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, RecursionError) as error:
         raise TemplateProblem(str(error)) from None
 
 
@@ -196,5 +248,5 @@ def _traced(value: Any) -> Any:
     if isinstance(value, str):
         return Traced(clean(value))
     if isinstance(value, dict):
-        return {key: _traced(item) for key, item in value.items()}
-    return [_traced(item) for item in value] if isinstance(value, list | tuple) else value
+        return {key: _traced(item) for key, item in islice(value.items(), MAX_COLUMNS)}
+    return Many(map(_traced, value[:MAX_REACH]), len(value)) if isinstance(value, list | tuple) else value

@@ -7,6 +7,7 @@ loader here resolves scalars as YAML 1.2 does, so that what the editor accepts i
 from __future__ import annotations
 
 import re
+import stat
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,14 +67,20 @@ class YamlFile:
 
 def read(path: Path) -> YamlFile:
     """Read one YAML document. Raises GpudiagError that names file, line and what is wrong."""
+    return parse(read_text(path), path)
+
+
+def read_text(path: Path) -> str:
+    """The text of a small regular file: what a pipe or a device would give never ends. Raises GpudiagError."""
     try:
-        raw = path.read_bytes()
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise GpudiagError(f"{path}: is not a regular file; remove or rename it.")
+        if status.st_size > MAX_BYTES:
+            raise GpudiagError(f"{path}: is larger than {MAX_BYTES // 1024} KiB; split it into smaller files.")
+        return path.read_bytes().decode("utf-8")
     except OSError as error:
         raise GpudiagError(f"{path}: cannot be read ({error.strerror}); check the path.") from None
-    if len(raw) > MAX_BYTES:
-        raise GpudiagError(f"{path}: is larger than {MAX_BYTES // 1024} KiB; split it into one rule a file.")
-    try:
-        return parse(raw.decode("utf-8"), path)
     except UnicodeDecodeError as error:
         raise GpudiagError(f"{path}: is not UTF-8 at byte {error.start}; save it as UTF-8.") from None
 

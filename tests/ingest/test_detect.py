@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import lzma
 import marshal
+import os
 import sqlite3
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from gpudiag.errors import GpudiagError
-from gpudiag.ingest import ingest
+from gpudiag.ingest import ingest, ncu_page
 from gpudiag.ingest.detect import detect
 from gpudiag.ingest.nsys_rep import export
 from gpudiag.ingest.unpack import unpack
@@ -34,9 +37,8 @@ NCU = b'==PROF== Connected\n"ID","Process ID","Process Name","Host Name","Kernel
         (REPORT, "nsys_rep"),
         (NCU, "ncu_csv"),
         (b"\xef\xbb\xbf" + NCU[19:], "ncu_csv"),
-        (b"NVR\x00\x02\x00", "ncu_rep"),
     ],
-    ids=["nsys-rep", "ncu-csv", "ncu-csv-bom", "ncu-rep"],
+    ids=["nsys-rep", "ncu-csv", "ncu-csv-bom"],
 )
 def test_supported_formats_whatever_the_name(tmp_path: Path, content: bytes, kind: str) -> None:
     file = tmp_path / "data.txt"
@@ -51,10 +53,12 @@ def test_supported_formats_whatever_the_name(tmp_path: Path, content: bytes, kin
         (b"\xff\xfe" + SMI.decode().encode("utf-16-le"), "nvidia-smi log"), (TABLE, "nvidia-smi's table"),
         (b"# gpu    pwr  gtemp  mtemp     sm    mem\n    0    70     30     30      1      2\n", "nvidia-smi log"),
         (STATS, "nsys stats"), (PSTATS, "cProfile"), (b"PAR1aaaa", "single Parquet"), (b"", "empty"),
+        (NCU.replace(b",", b";"), "separated by semicolons"),
+        (b"NVR\x00\x02\x00", r"Nsight Compute report.*ncu --import data\.sqlite --csv --page raw > data\.csv"),
         (b"\x89HDF\r\n\x1a\n", "HDF5"), (b"hello\n", "not a profile"), (bytes(range(256)), "not a profile"),
     ],
-    ids=["trace", "smi", "smi-utf16", "smi-table", "smi-dmon", "stats", "pstats", "parquet", "empty", "hdf5", "text",
-         "binary"],
+    ids=["trace", "smi", "smi-utf16", "smi-table", "smi-dmon", "stats", "pstats", "parquet", "empty", "semicolons",
+         "ncu-rep", "hdf5", "text", "binary"],
 )  # fmt: skip
 def test_what_is_not_read_is_named(tmp_path: Path, content: bytes, words: str) -> None:
     file = tmp_path / "data.sqlite"
@@ -72,6 +76,59 @@ def test_a_compressed_foreign_file_is_named_by_the_users_path(tmp_path: Path) ->
     with pytest.raises(GpudiagError, match="PyTorch or Chrome trace") as error:
         ingest(file, create(), work)
     assert str(error.value).startswith(f"{file}: ")
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress], ids=["gz", "xz"])
+def test_foreign_content_is_refused_before_it_is_unpacked(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    file, work = tmp_path / "bomb.sqlite", tmp_path / "work"
+    file.write_bytes(pack(bytes(5_000_000))[:-20])  # the missing end is never reached
+    work.mkdir()
+    with pytest.raises(GpudiagError, match="not a profile"):
+        ingest(file, create(), work)
+    assert not any(entry.stat().st_size for entry in work.iterdir())
+
+
+def test_a_page_that_unfolds_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ncu_page, "LIMIT", 3 << 20)
+    plain, packed, work = tmp_path / "a.csv", tmp_path / "a.csv.gz", tmp_path / "work"
+    work.mkdir()
+    plain.write_bytes(NCU + b'"0","1","a","b","k"\n' * 200_000)
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    with pytest.raises(GpudiagError, match=r"a\.csv: .* more than 3 MiB is not read"):
+        ingest(plain, create(), work)
+    with pytest.raises(GpudiagError, match=r"a\.csv\.gz: unfolds to more than 3 MiB"):
+        ingest(packed, create(), work)
+    assert list(work.iterdir()) == []
+
+
+def test_twice_compressed_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "a.gz"
+    file.write_bytes(gzip.compress(lzma.compress(REPORT)))
+    with pytest.raises(GpudiagError, match=r"a\.gz: the file is compressed twice"):
+        ingest(file, create(), tmp_path)
+
+
+def test_a_pipe_is_not_opened(tmp_path: Path) -> None:
+    pipe, folder = tmp_path / "pipe", tmp_path / "export"
+    os.mkfifo(pipe)
+    with pytest.raises(GpudiagError, match="pipe: this is a pipe or a device"):
+        detect(pipe)
+    with pytest.raises(GpudiagError, match="a pipe or a device"):
+        detect(Path(os.devnull))
+    folder.mkdir()
+    (folder / "StringIds.parquet").write_bytes(b"PAR1")
+    os.mkfifo(folder / "NVTX_EVENTS.parquet")
+    with pytest.raises(GpudiagError, match=r"NVTX_EVENTS\.parquet in it is not a file"):
+        detect(folder)
+
+
+def test_a_folder_that_may_not_be_entered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Path, **_: object) -> os.stat_result:  # root, who may run this, enters every folder
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self))
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    with pytest.raises(GpudiagError, match=r"cannot be read \(Permission denied\)"):
+        detect(tmp_path / "a.sqlite")
 
 
 def test_missing_and_foreign_folders(tmp_path: Path) -> None:
@@ -97,6 +154,10 @@ def test_databases(tmp_path: Path) -> None:
     database(other, "customers")
     with pytest.raises(GpudiagError, match="not an Nsight Systems export"):
         detect(other)
+    damaged = tmp_path / "damaged"
+    damaged.write_bytes(good.read_bytes().replace(b"CREATE TABLE StringIds (", b"CREATE\nTABLE\nStringIds\n)"))
+    with pytest.raises(GpudiagError, match=r"damaged \([^\n]*\)[^\n]*$"):
+        detect(damaged)
     short.write_bytes(good.read_bytes()[:50000])
     with pytest.raises(GpudiagError, match="cut short"):
         detect(short)

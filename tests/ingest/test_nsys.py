@@ -406,6 +406,26 @@ def test_compressed_exports_are_unpacked_elsewhere(export: Export, tmp_path: Pat
     assert [entry.name for entry in packed.iterdir()] == ["report.bin"]
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"create view {KERNEL} as with recursive r(start) as (select 1 union all select start + 1 from r)"
+        " select * from r",
+        f"create virtual table {KERNEL} using rtree(id, start, finish)",
+    ],
+    ids=["endless view", "virtual table"],
+)
+def test_only_stored_tables_are_read(export: Export, tmp_path: Path, statement: str) -> None:
+    export.calls([(10, 20, tid(PID_A), 1, 0)])
+    export.con.execute(statement)
+    if "virtual" in statement:
+        export.con.execute(f"insert into {KERNEL} values (1, 2, 3)")
+    export.con.commit()
+    con = export.read(tmp_path)
+    assert con.execute("select count(*) from api_call").fetchall() == [(1,)]
+    assert con.execute("select count(*) from gpu_op").fetchall() == [(0,)]
+
+
 def test_the_users_file_and_folder_stay_as_they_were(export: Export, tmp_path: Path) -> None:
     export.calls([(10, 20, tid(PID_A), 1, 0)])
     export.con.close()

@@ -19,23 +19,23 @@ def ingest(path: Path, con: duckdb.DuckDBPyConnection, workdir: Path) -> None:
     # The drivers cost 100 ms to import: only reading pays for them.
     import adbc_driver_manager
 
-    from gpudiag.ingest.detect import COMPRESSIONS, detect
+    from gpudiag.ingest.detect import COMPRESSIONS, detect, most_bytes
 
     file, kind = path, detect(path)
     if kind in COMPRESSIONS.values():
         from gpudiag.ingest.unpack import unpack
 
-        file = unpack(path, kind, workdir)
+        file = unpack(path, kind, workdir, judge=lambda head: most_bytes(head, path))
         kind = detect(file, shown=path)
     try:
         _read(file, kind, con, workdir, path)
     except (duckdb.Error, sqlite3.Error, adbc_driver_manager.Error) as error:
-        reason = str(error).strip().splitlines()[0][:200]
+        reason = " ".join(str(error).split("\n\n")[0].split())[:200]
         raise GpudiagError(f"{path}: cannot be read, it may be damaged ({reason}); export the report again.") from error
 
 
 def _read(file: Path, kind: str, con: duckdb.DuckDBPyConnection, workdir: Path, path: Path) -> None:
-    if kind in ("ncu_csv", "ncu_rep"):
+    if kind == "ncu_csv":
         from gpudiag.ingest import ncu
 
         ncu.read(file, con)

@@ -16,6 +16,9 @@ import polars as pl
 from gpudiag.errors import GpudiagError
 from gpudiag.ingest.ncu_numbers import PageKind
 
+LIMIT = 256 * 1024**2
+"""Most bytes of a page: it is held in memory, about four times over, and ncu takes hours to measure that much."""
+
 _IDENTITY = (
     "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Kernel Time", "Context", "Stream",
     "Block Size", "Grid Size", "Device", "CC", "Section Name",
@@ -66,6 +69,11 @@ def is_header(line: str) -> bool:
 
 def read(path: Path) -> Page:
     """The page in a file; GpudiagError when it is damaged, empty or of another kind."""
+    if path.stat().st_size > LIMIT:
+        raise GpudiagError(
+            f"{path.name}: an Nsight Compute CSV of more than {LIMIT // 1024**2} MiB is not read; profile fewer"
+            " launches, with ncu's `--launch-count` or `--kernel-name`."
+        )
     text = decode(path.read_bytes())
     rows = list(_rows(text))
     if not rows:

@@ -16,7 +16,9 @@ class ParquetSource:
 
     def __init__(self, path: Path, con: duckdb.DuckDBPyConnection) -> None:
         self._con = con
-        self._files = {table_name(file): file for file in sorted(path.iterdir()) if file.suffix == ".parquet"}
+        self._files = {
+            table_name(file): file for file in sorted(path.iterdir()) if file.suffix == ".parquet" and file.is_file()
+        }
         self._columns: dict[str, frozenset[str]] = {}
 
     def close(self) -> None:

@@ -30,6 +30,15 @@ def uri(path: Path) -> str:
     return f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
 
 
+def tables(con: sqlite3.Connection) -> set[str]:
+    """The names of the stored tables. A view may be endless, and a virtual table runs code: neither is an export's."""
+    con.text_factory = lambda raw: raw.decode("utf-8", "replace")  # names in a damaged file need not be UTF-8
+    found = con.execute(
+        "select name from sqlite_master where type = 'table' and typeof(name) = 'text' and sql like 'create table%'"
+    )
+    return {name for (name,) in found}
+
+
 class SqliteSource:
     """The tables of one SQLite database."""
 
@@ -38,10 +47,7 @@ class SqliteSource:
         self._path = path
         self._uri = uri(path)
         self._schema = sqlite3.connect(self._uri, uri=True)
-        # Names in a damaged file need not be UTF-8 either.
-        self._schema.text_factory = lambda raw: raw.decode("utf-8", "replace")
-        names = self._schema.execute("select name from sqlite_master where type in ('table', 'view')").fetchall()
-        self._tables = {name for (name,) in names}
+        self._tables = tables(self._schema)
         self._columns: dict[str, frozenset[str]] = {}
         self._stream: _Reader | None = None
 

@@ -1,6 +1,6 @@
 """Large all-integer SQLite tables, decoded from their pages by compiled code: twice as fast as a driver.
 
-Needs numba (the extra `fast`). Only plain tables are decoded: no text or real value in a wanted column, no key that
+Uses numba. Only plain tables are decoded: no text or real value in a wanted column, no key that
 replaces the row id, no row that overflows its page. Anything else raises Unsuited, and the general reader takes over.
 """
 

@@ -6,6 +6,7 @@ import gzip
 import importlib
 import lzma
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, cast
 
@@ -17,22 +18,28 @@ LIMIT = 64 * 1024**3
 _CHUNK = 1 << 20
 
 
-def unpack(path: Path, compression: str, workdir: Path, limit: int = LIMIT) -> Path:
+def unpack(
+    path: Path, compression: str, workdir: Path, limit: int = LIMIT, judge: Callable[[bytes], int] | None = None
+) -> Path:
     """Decompress into `workdir` and give the new file.
 
-    Raises GpudiagError when the data is damaged, unfolds to more than `limit` bytes, or needs a newer Python.
+    judge: sees the first megabyte before anything is written; raises GpudiagError for what is not worth unpacking, or
+    gives the most bytes that this kind of content may unfold to, if fewer than `limit`.
+    Raises GpudiagError when the data is damaged, unfolds to too many bytes, or needs a newer Python.
     """
     target = workdir / f"unpacked-{path.stem}"
     written = 0
     try:
         with _opened(path, compression) as source, target.open("wb") as sink:
             while chunk := source.read(_CHUNK):
+                if judge and not written:
+                    limit = min(limit, judge(chunk))
                 written += len(chunk)
                 if written > limit:
                     target.unlink()
                     raise GpudiagError(
-                        f"{path}: unfolds to more than {limit // 1024**3} GiB;"
-                        " decompress it yourself and give the result."
+                        f"{path}: unfolds to more than {limit // 1024**2:,} MiB, the most that is read of such a file;"
+                        " give a smaller capture."
                     )
                 sink.write(chunk)
     except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:

@@ -49,7 +49,7 @@ def show(markdown: str, stream: TextIO | None = None, width: int | None = None) 
 def progress(stream: TextIO | None = None) -> Iterator[Callable[[str], None]]:
     """Gives a function that shows the stage at work, once that has taken a second, and only on a terminal."""
     stream = stream or sys.stderr
-    if not stream.isatty():
+    if not stream or not stream.isatty():  # there is none after `2>&-`
         yield lambda _: None
         return
     latest = ""

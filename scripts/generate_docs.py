@@ -96,9 +96,9 @@ def rule_format_page() -> str:
             f"| `{name}` | {cell((function.__doc__ or '').partition(chr(10))[0])} |"
             for name, function in FILTERS.items()
         ),
-        "\nReserved columns of a query: `loop`, `callsite`, `nvtx_path`, `kernel`; the id lists `api_calls`, `gpu_ops`,",
-        "`ranges`, `profiles`, `pieces`; `share` (of the loop, or of what was profiled) and `recoverable` (of the selected",
-        "kernels).",
+        "\nReserved columns of a query: `loop`, `callsite`, `nvtx_path`, `kernel`; the id lists `api_calls`,",
+        "`gpu_ops`, `ranges`, `profiles`, `pieces`; `share` (of the loop, or of what was profiled) and `recoverable`",
+        "(of the selected kernels).",
     ]
     return "\n".join(lines) + "\n"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudiag import authoring, library
+from gpudiag import authoring, library, rulelint, sandbox
 from gpudiag.errors import GpudiagError
 
 
@@ -180,3 +180,52 @@ def test_a_page_gives_thresholds_with_their_reasons() -> None:
         assert param.why in page
     with pytest.raises(GpudiagError, match="There is no rule 'H0'"):
         authoring.rule_page(known, "H0")
+
+
+ENDLESS = "with recursive r as (select 0 as n union all select n + 1 from r) select max(n) as n from r"
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rulelint, "LIMITS", sandbox.Limits(seconds=6))
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_view_that_never_ends_is_one_problem(started: Path) -> None:
+    (started / "views").mkdir()
+    (started / "views" / "own.sql").write_text(f"-- A.\n-- materialised: b\n--   n: c\ncreate view own as {ENDLESS};\n")
+    [problem] = authoring.check([started])
+    assert problem.path == started / "views" / "own.sql"
+    assert "creating the views was stopped" in problem.text
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_rule_that_never_ends_leaves_the_others_checked(started: Path) -> None:
+    for path in authoring.scaffold(started, "sync", "endless", "U02"):
+        path.write_text(path.read_text("utf-8").replace("FILL IN", "Written"), "utf-8")
+    endless = "with recursive r as (select 0 as n union all select n + 1 from r)\n  select loop, short as kernel"
+    replaced(started / "sync" / "endless.yaml", "select loop, short as kernel", endless)
+    replaced(started / "sync" / "endless.yaml", "from work\n", "from work, (select max(n) as n from r)\n")
+    replaced(rule_file(started), "[cuda-graphs]", "[cuda-graph]")
+    found = {problem.path.name: problem.text for problem in authoring.check([started])}
+    assert "the rule was stopped" in found["endless.yaml"]
+    assert "there is no remedies/cuda-graph.md" in found["my-smell.yaml"]
+
+
+def test_memory_that_a_rule_asks_for_is_not_given(started: Path) -> None:
+    replaced(rule_file(started), "value: 5000", "value: 4000000000")
+    replaced(rule_file(started), "select loop,", "select repeat('x', $max_kernel_ns::bigint) as s, loop,")
+    assert any("emory" in text for text in problems(started)), problems(started)
+
+
+def test_what_the_static_check_refuses_is_never_run(started: Path) -> None:
+    text = rule_file(started).read_text("utf-8")
+    query = text[text.index("query: |") : text.index("price:")]
+    rule_file(started).write_text(text.replace(query, "query: |\n  commit; drop table gpu_op\n"), "utf-8")
+    assert problems(started) == ["query: holds 2 statements; a rule is exactly one SELECT"]
+
+
+def test_a_macro_of_the_tool_s_cannot_be_replaced(started: Path) -> None:
+    (started / "views").mkdir()
+    (started / "views" / "own.sql").write_text("-- Nothing counts.\ncreate macro setting(wanted) as 0;\n")
+    assert any("setting is the name of something that exists" in text for text in problems(started))

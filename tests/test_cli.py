@@ -180,6 +180,7 @@ def test_a_signal_to_end_unwinds(
     try:
         result = run("explain", "a.sqlite")
     finally:
+        signal.alarm(0)
         for each, handler in before:
             signal.signal(each, handler)
     assert (result.exit_code, result.output, tidied) == (code, "", [True])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -180,7 +181,7 @@ def test_thresholds_can_be_overridden_by_name(packaged: Path) -> None:
     assert other.by_code["U01"].params["min_share"].value == 0.3
     assert other.setting_values == {"idle_noise_ns": 2000}
     assert known.by_code["U01"].params["min_share"].value == 0.2
-    with pytest.raises(GpudiagError, match=r"no threshold 'U01.min_shar'; did you mean U01.min_share"):
+    with pytest.raises(GpudiagError, match=r"no threshold 'U01.min_shar'; did you mean U01.min_share\?$"):
         known.with_overrides({"U01.min_shar": 0.3})
 
 
@@ -197,3 +198,23 @@ def test_views_are_documented_from_their_comments() -> None:
     assert "A gap in the work." in page
     assert "| `gap` | dense (ns) identifier |" in page
     assert "Stored: it is slow." in page
+
+
+@pytest.mark.parametrize("name", ["sync/a.yaml", "views/a.sql", "remedies/a.md"])
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder", "large", "latin-1"])
+def test_what_is_no_small_text_file_is_named_and_not_read(packaged: Path, tmp_path: Path, name: str, kind: str) -> None:
+    path = tmp_path / "own" / name
+    path.parent.mkdir(parents=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.write_bytes(b"\xe4" if kind == "latin-1" else b"x" * (yamlfile.MAX_BYTES + 1))
+    words = {"large": "is larger than 256 KiB", "latin-1": "is not UTF-8"}.get(kind, "is not a regular file")
+    with pytest.raises(GpudiagError) as caught:
+        library.load([tmp_path / "own"], packaged=packaged)
+    assert words in str(caught.value)
+    assert name in str(caught.value)

@@ -112,3 +112,16 @@ def test_expected_values_are_compared_as_written_by_hand(got: Any, wanted: Any, 
 def test_kernels_get_their_base_name() -> None:
     assert short_name("void at::native::sum<float, 4>(int)") == "sum"
     assert short_name("step_0") == "step_0"
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({"repeat": 1_000_000_000}, "repeat wants a whole number up to 10000"),
+        ({"repeat": "many"}, "repeat wants a whole number"),
+        ({"start": "soon"}, "gpu_op.start wants microseconds, not 'soon'"),
+    ],
+)
+def test_repetitions_end_and_times_are_numbers(con: store.Connection, row: dict[str, Any], words: str) -> None:
+    with pytest.raises(GpudiagError, match=words):
+        fill(con, {"gpu_op": [row]}, load())

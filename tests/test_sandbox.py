@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from gpudiag import store
-from gpudiag.evaluate import evaluate_all
+from gpudiag.evaluate import Known, evaluate_all, evaluate_user_rules
 from gpudiag.library import Library
 from gpudiag.model import Fired, NotEvaluated, Rule
 from gpudiag.sandbox import Limits, evaluate_untrusted, open_store
@@ -69,7 +69,7 @@ def test_views_of_the_user_s_own_work_in_any_order(file: Path) -> None:
         ("select id from gpu where id < $nope", "uses $nope, which params does not declare"),
         ("select nope from gpu", 'Referenced column "nope" not found'),
         ("select * from nope", "selects from nope, which is not a view"),
-        ("select * from gpu a, gpu b, gpu c, gpu d, gpu e, gpu f", "more than 10000 rows"),
+        ("select * from gpu a, gpu b, gpu c, gpu d, gpu e, gpu f", "more than 1000 rows"),
     ],
 )
 def test_what_a_rule_may_not_do_is_refused_by_name(file: Path, query: str, words: str) -> None:
@@ -160,3 +160,56 @@ def test_one_rule_s_fall_leaves_the_others_standing(file: Path) -> None:
     assert isinstance(outcomes["U01"], Fired)
     assert isinstance(outcomes["U02"], NotEvaluated)
     assert "not a view" in outcomes["U02"].reason
+
+
+def judged(file: Path, **changes: Any) -> Any:
+    """What becomes of a user's rule on a store with loop 0."""
+    data = rule("select id as loop from gpu where id = 0").model_dump() | {"requires": ()} | changes
+    own = Rule.model_validate(data)
+    library = Library(rules=(own,), views=VIEWS, user_codes=frozenset({own.code}))
+    known = Known(library, {}, {0: {"id": 0}})
+    return evaluate_user_rules(known, file)[0]
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("select 'x' as loop from gpu", "gives 'x' as loop"),
+        ("select 1 as loop from gpu", "gives 1 as loop"),
+        ("select 0.5 as loop from gpu", "gives 0.5 as loop"),
+        ("select 0 as loop, [[[1]]] as gpu_ops from gpu", "gives [[[1]]] as gpu_ops; it must be a list of ids"),
+        ("select 0 as loop, 'abc' as gpu_ops from gpu", "gives 'abc' as gpu_ops"),
+        ("select 0 as loop, [null] as ranges from gpu", "gives [None] as ranges"),
+        ("select 0 as loop, 'much' as share from gpu", "gives 'much' as share"),
+        ("select 0 as loop, [1] as recoverable from gpu", "gives [1] as recoverable"),
+        ("select 0 as loop, 1 as callsite from gpu", "gives 1 as callsite"),
+    ],
+)
+def test_columns_that_later_stages_read_hold_what_they_should(file: Path, query: str, words: str) -> None:
+    outcome = judged(file, query=query)
+    assert isinstance(outcome, NotEvaluated)
+    assert words in outcome.reason
+
+
+def test_an_honest_user_rule_fires(file: Path) -> None:
+    query = "select 0 as loop, [1] as gpu_ops, 0.5 as share, null as callsite, 'a' as nvtx_path from gpu where id = 0"
+    assert isinstance(judged(file, query=query), Fired)
+
+
+def test_a_message_that_would_never_end_is_refused(file: Path) -> None:
+    message = "{% for p in places %}{{ places }}{% endfor %}."
+    outcome = judged(file, query="select 0 as loop, a.id, range(100) as n from gpu a, gpu b, gpu c", message=message)
+    assert isinstance(outcome, NotEvaluated)
+    assert "writes more than" in outcome.reason
+
+
+def test_a_suppressor_gives_few_rows(file: Path) -> None:
+    outcome = judged(file, kind="suppressor", query="select 0 as loop from gpu a, gpu b, gpu c, gpu d")
+    assert isinstance(outcome, NotEvaluated)
+    assert "at most 200" in outcome.reason
+
+
+def test_a_rule_that_nobody_has_written_yet_is_not_evaluated(file: Path) -> None:
+    outcome = judged(file, title="FILL IN the smell")
+    assert isinstance(outcome, NotEvaluated)
+    assert outcome.reason == "still says 'FILL IN' in title"

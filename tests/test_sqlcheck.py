@@ -158,3 +158,38 @@ def test_undocumented_columns_are_noticed(con: duckdb.DuckDBPyConnection) -> Non
     assert "what name means" in verdict("-- An operation.\n--   id: which\n--   ns: how long (ns)")
     assert "documents bytes" in verdict("-- An op.\n--   id: a\n--   ns: b\n--   name: c\n--   bytes: gone")
     assert "has no comment" in verdict("--   id: a\n--   ns: b\n--   name: c")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "with gpu_op as (select * from gpu_op) select id from gpu_op where id < $p",
+        "with Gpu_Op as (select * from gpu_op) select id from gpu_op where id < $p",
+        "with _op as (select * from _op) select id from _op where id < $p",
+        "with sqlite_master as (select * from sqlite_master) select name from sqlite_master where $p > 0",
+        'with "x.csv" as (select * from "x.csv") select * from "x.csv" where $p > 0',
+        "select * from _op where id < $p and exists (with _op as (select 1 as a) select a from _op)",
+    ],
+)
+def test_a_with_query_may_not_hide_what_it_reads(con: duckdb.DuckDBPyConnection, query: str) -> None:
+    with pytest.raises(SqlProblem, match="names a WITH query"):
+        check_query(con, query, RELATIONS, {"p"})
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "create macro op_at(i) as table select * from op",
+        "create macro sum(x) as 0",
+        "create view op as select 1 as id",
+        "create view _op as select 1 as id",
+        "create view x as with gpu_op as (select * from gpu_op) select * from gpu_op",
+    ],
+)
+def test_a_view_file_replaces_nothing(con: duckdb.DuckDBPyConnection, sql: str) -> None:
+    with pytest.raises(SqlProblem, match="something that exists"):
+        check_view_file(con, sql, RELATIONS | {"gpu_op"})
+
+
+def test_a_view_may_be_called_like_a_function(con: duckdb.DuckDBPyConnection) -> None:
+    assert check_view_file(con, "create view second as select id from op", RELATIONS)[0][0] == "second"

@@ -89,3 +89,36 @@ def test_a_code_span_is_one_line_with_two_backticks(name: str) -> None:
 def test_templates_cannot_do_more_than_speak(text: str) -> None:
     with pytest.raises(TemplateProblem):
         said(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ places[0].items }}",
+        "{{ places[0]['items'] }}",
+        "{{ places|map(attribute='keys')|join }}",
+        "{{ places.append }}",
+        "{{ places[0].k.upper }}",
+        "{{ 1|round(1000000000, 'ceil') }}",
+        "{{ 1|round(-1000000000) }}",
+        "{{ 'x'|join('x') }}" * 1000,
+        "{{ " + "(" * 1900 + "1" + ")" * 1900 + " }}",
+        "{% for p in places %}" + "x" * 3000 + "{% endfor %}",
+    ],
+)
+def test_templates_see_keys_only_and_stay_short(text: str) -> None:
+    with pytest.raises(TemplateProblem):
+        said(text, *[{"k": "gemm", "ns": 1}] * 40)
+
+
+def test_a_column_may_be_called_like_a_method() -> None:
+    assert said("{{ places[0].items }}", {"items": 3}) == "3"
+
+
+def test_templates_count_all_places_but_reach_only_the_first() -> None:
+    rows = [{"ns": 1, "ops": list(range(1000))}] * 9_999
+    text = "{{ places|length }} {{ total.ns }} {{ places[0].ops|length }} {{ places[0].ops|sum }}"
+    assert said(text, *rows) == "9999 9999 1000 1225"
+    assert said("{% for p in places %}{{ loop.index }}{% if not loop.last %},{% endif %}{% endfor %}", *rows) == (
+        ",".join(map(str, range(1, 51)))
+    )

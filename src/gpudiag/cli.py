@@ -6,10 +6,12 @@ cannot be read; 129, 130, 143 hung up, interrupted, terminated.
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import re
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,6 +32,8 @@ LONGEST = 24 * 3600 * TIME_UNITS["s"]
 """No iteration takes longer than a day: a time above is a slip of the unit."""
 
 INTERRUPTED = 130
+GRACE_S = 3
+"""How long tidying may take after a signal to end."""
 
 
 class Failure(click.ClickException):
@@ -58,6 +62,7 @@ def _tidy_end() -> Iterator[None]:
         for other in taken:
             signal.signal(other, signal.SIG_IGN)
         received.append(number)
+        signal.alarm(GRACE_S)  # an exception at the wrong place may leave a lock behind: end all the same
         raise SystemExit(128 + number)
 
     received: list[int] = []
@@ -67,11 +72,9 @@ def _tidy_end() -> Iterator[None]:
         signal.signal(number, end)
     try:
         yield
-    except RuntimeError:  # DuckDB reports a signal during a query as its own error
-        if received:
-            raise SystemExit(128 + received[0]) from None
-        raise
     finally:
+        if received:  # DuckDB reports a signal during a query as an error of its own, or of the file
+            raise SystemExit(128 + received[0]) from None
         for number in taken:
             signal.signal(number, signal.SIG_DFL)
 
@@ -179,7 +182,7 @@ def main() -> None:
     multiple=True,
     metavar="[LOOP=]TIME",
     callback=_iteration_times,
-    help="How long one iteration takes without the profiler: makes gains of CPU-bound loops exact. Repeatable.",
+    help="How long one iteration takes without the profiler: gains of CPU-bound loops then rest on it. Repeatable.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Name every stage on stderr.")
 def explain(
@@ -201,6 +204,9 @@ def explain(
     gpudiag explain report.sqlite --iteration-time decode_token=3.57ms
     gpudiag explain report.sqlite --format json -o report.json --fail-on high
     """
+    # A process of a second: collecting garbage costs a tenth of it, waiting for another thread's slice as much again.
+    gc.disable()
+    sys.setswitchinterval(0.0005)
     from gpudiag import pipeline
     from gpudiag.report import output as place
     from gpudiag.report.terminal import progress

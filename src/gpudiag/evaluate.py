@@ -78,7 +78,7 @@ def evaluate_all(library: Library, con: Connection, store: Path | None = None) -
     known = Known.of(library, con)
     outcomes = [evaluate(rule, con, library, known) for rule in library.packaged_rules]
     if library.user_rules:
-        outcomes += _evaluate_user_rules(known, store)
+        outcomes += evaluate_user_rules(known, store)
     return conclude(sorted(outcomes, key=lambda outcome: outcome.rule.code), known)
 
 
@@ -95,7 +95,8 @@ def evaluate(rule: Rule, con: Connection, library: Library, known: Known | None 
     return outcome_of(rule, rows, known)
 
 
-def _evaluate_user_rules(known: Known, store: Path | None) -> list[Outcome]:
+def evaluate_user_rules(known: Known, store: Path | None) -> list[Outcome]:
+    """The user's rules, each in the sandbox; rows that later stages could not use are refused."""
     from gpudiag import sandbox  # only those who bring rules of their own pay for the subprocess machinery
 
     outcomes: list[Outcome] = []
@@ -104,7 +105,7 @@ def _evaluate_user_rules(known: Known, store: Path | None) -> list[Outcome]:
         if missing := missing_evidence(rule, known):
             outcomes.append(missing)
         elif keys := unwritten(rule):
-            reason = f"its {' and '.join(keys)} still says {PLACEHOLDER!r}"
+            reason = f"still says {PLACEHOLDER!r} in {', '.join(keys)}"
             outcomes.append(NotEvaluated(rule=rule, reason=reason, hint=_CHECK))
         else:
             runnable.append(rule)

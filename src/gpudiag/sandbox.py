@@ -29,7 +29,7 @@ from gpudiag.sqlcheck import SqlProblem, canonical_names, check_query, check_vie
 Connection = duckdb.DuckDBPyConnection
 ViewFiles = Sequence[tuple[str, str]]
 
-MAX_ROWS = 10_000  # a row is a place in a program; no program has this many worth telling of
+MAX_ROWS = 1_000  # a row is a place in a program; no program has this many worth telling of
 MAX_BYTES = 8 << 20  # of JSON that the parent would read
 
 

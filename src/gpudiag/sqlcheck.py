@@ -221,8 +221,8 @@ def _check_common_tables(tree: Mapping[str, Any], taken: AbstractSet[str]) -> No
     """`with gpu_op as (select * from gpu_op) …` would read the very table that its name then hides."""
     for entry in (entry for node in walk(tree) for entry in _common_tables(node)):
         name = entry["key"].lower()
-        if name.startswith("_") or name in taken:
-            raise SqlProblem(f"names a WITH query {name}, like something that exists already; choose another name")
+        if not re.fullmatch(r"[^\W_]\w*", name) or name in taken:
+            raise SqlProblem(f"names a WITH query {name}, as something that exists may be named; choose another name")
 
 
 def _taken(con: Connection) -> frozenset[str]:

@@ -137,7 +137,8 @@ def _join(values: Sequence[Any], separator: str = "") -> str:
 
 
 FILTERS: dict[str, Any] = {
-    "dur": dur, "bytes": byte_size, "pct": pct, "num": num, "plural": plural, "code": code, "join": _join, "round": _round,
+    "dur": dur, "bytes": byte_size, "pct": pct, "num": num, "plural": plural, "code": code, "join": _join,
+    "round": _round,
 }  # fmt: skip
 # Jinja's own that cannot be made to allocate or loop without bound.
 _BUILT_IN = frozenset(

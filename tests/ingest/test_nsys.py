@@ -409,8 +409,7 @@ def test_compressed_exports_are_unpacked_elsewhere(export: Export, tmp_path: Pat
 @pytest.mark.parametrize(
     "statement",
     [
-        f"create view {KERNEL} as with recursive r(start) as (select 1 union all select start + 1 from r)"
-        " select * from r",
+        f"create view {KERNEL} as with recursive r(start) as (select 1 union all select 1 from r) select * from r",
         f"create virtual table {KERNEL} using rtree(id, start, finish)",
     ],
     ids=["endless view", "virtual table"],

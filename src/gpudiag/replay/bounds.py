@@ -51,15 +51,18 @@ def claim(con: Connection, rule: Rule, rows: Sequence[Mapping[str, object]], loo
         return {}
     edits = price.best
     result: Claim = {}
+    chosen: dict[float, list[int]] = {}
     for row in rows:
         ids = row.get(price.on)
-        if not isinstance(ids, list):
-            share = row.get("share")
-            if isinstance(share, int | float) and share > 0:
-                result["loop"] = min(total_ns, result.get("loop", 0.0) + float(share) * total_ns)
+        if isinstance(ids, list):
+            recoverable = row.get("recoverable")
+            part = float(recoverable) if isinstance(recoverable, int | float) else 1.0
+            chosen.setdefault(part, []).extend(ids)
             continue
-        recoverable = row.get("recoverable")
-        part = float(recoverable) if isinstance(recoverable, int | float) else 1.0
+        share = row.get("share")
+        if isinstance(share, int | float) and share > 0:
+            result["loop"] = min(total_ns, result.get("loop", 0.0) + float(share) * total_ns)
+    for part, ids in chosen.items():
         merge(result, _claim_ids(con, price.on, ids, edits, loop, part))
     return result
 

@@ -186,7 +186,7 @@ def test_evidence_reads_units_off_the_names() -> None:
 def test_titles_are_optional() -> None:
     report = samples.healthy().model_copy(update={"suppressed": (Suppressed(code="S02", by="X01", reason="why"),)})
     text = markdown.render(report)
-    assert "S02; M02; A01; D01." in text
+    assert "S02, M02, A01, D01." in text
     assert "- S02: why (X01)" in text
 
 

@@ -28,7 +28,7 @@ _EVIDENCE: dict[str, tuple[tuple[str, ...], str]] = {
         "UncoalescedSharedAccess",
     ),
     "ncu_pipes": (("sm__pipe_fp64_cycles_active.avg.pct_of_peak_sustained_active",
-                   "sm__inst_executed_pipe_fp64.avg.pct_of_peak_sustained_active"), "HighPipeUtilization"),
+                   "sm__inst_executed_pipe_fp64.avg.pct_of_peak_sustained_active"), ""),
     "ncu_atomics": (("lts__t_sectors_srcunit_tex_op_red.sum",), ""),
     "ncu_spills": (("derived__local_spilling_requests_pct", "inst_executed_register_spilling"), ""),
 }  # fmt: skip

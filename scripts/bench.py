@@ -25,7 +25,7 @@ from pathlib import Path
 import enlarge
 
 ROOT = Path(__file__).resolve().parents[1]
-CAPTURE = ROOT / "fixtures/captures/rollout_eager/slow.sqlite.xz"
+CAPTURE = ROOT / "fixtures/captures/healthy_low_occupancy_gemm/healthy.sqlite.xz"
 GPUDIAG = str(Path(sys.executable).with_name("gpudiag"))
 PAGE = """\
 <!-- Written by scripts/bench.py. -->

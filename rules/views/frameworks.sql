@@ -1,4 +1,5 @@
 -- A framework that the traced program used, told by its kernels, its annotations or the packages in Python stacks.
+-- materialised: matches every name and thousands of stack frames
 --   framework: pytorch, cupy, numba, jax, triton, cuda, or any (directives such as OpenMP and OpenACC)
 create view framework_seen as
 with hint as (

@@ -38,25 +38,40 @@ def turn_bounds(
     steps = [b - a for a, b in pairwise(starts)]
     pause = settings["break_factor"] * (median(steps) if steps else 0)
     bounds: list[tuple[int, int]] = []
+    broken: list[int] = []
     for index, start in enumerate(starts):
         following = starts[index + 1] if index + 1 < len(starts) else None
         if following is not None and following - start <= pause:
             bounds.append((start, following))
-            continue
-        end = max(start, ends[min(index, len(ends) - 1)])
-        end = max(end, drain(con, process, start, end))
-        bounds.append((start, min(end, following) if following is not None else end))
+        else:
+            broken.append(index)
+            bounds.append((start, max(start, ends[min(index, len(ends) - 1)])))
+    drained = _drains(con, process, [bounds[index] for index in broken])
+    for index in broken:
+        start, end = bounds[index]
+        end = max(end, drained.get(start, end))
+        bounds[index] = (start, min(end, starts[index + 1]) if index + 1 < len(starts) else end)
     return bounds
 
 
-def drain(con: Connection, process: int, start: int, end: int) -> int:
-    """When the GPU finished what the host queued between start and end (ns)."""
-    row = con.execute(
-        'select max(o."end") from gpu_op o join api_call a on a.id = o.api_call'
-        " where o.process = ? and a.start between ? and ?",
-        [process, start, end],
-    ).fetchone()
-    return int(row[0]) if row and row[0] is not None else end
+def _drains(con: Connection, process: int, turns: list[tuple[int, int]]) -> dict[int, int]:
+    """Start of a turn → when the GPU finished what the host queued in it (ns). One query: pauses can be many."""
+    texts = [",".join(str(turn[side]) for turn in turns) for side in (0, 1)]
+    rows = con.execute(
+        """
+        with turn as (
+            select unnest(string_split(?, ','))::bigint as start, unnest(string_split(?, ','))::bigint as until
+        ), queued as (
+            select t.start, a.id
+            from (select id, start from api_call where process = ? and start >= (select min(start) from turn)) a
+            asof join turn t on t.start <= a.start where a.start <= t.until
+        )
+        select q.start, max(o."end") from queued q join gpu_op o on o.api_call = q.id
+        where o.process = ? group by q.start
+        """,
+        [*texts, process, process],
+    ).fetchall()
+    return {int(start): int(end) for start, end in rows}
 
 
 def kernel_work(con: Connection, process: int, bounds: list[tuple[int, int]] | None = None) -> tuple[float, int]:

@@ -87,21 +87,20 @@ def _until_gpu_done(con: Connection, run: Turns, first: int, enough: int) -> lis
     A host that runs far ahead passes its turns in microseconds; the work of each is done much later. Only turns that
     will be analysed are moved.
     """
+    # A table, not a list: the planner has to know how many there are, or it compares each with every operation.
+    con.execute(
+        "create or replace temp table bound as select unnest(string_split(?, ','))::bigint as t",
+        [",".join(str(start) for start, _ in run.bounds[first : enough + 1])],
+    )
     moved = con.execute(
         """
-        with bound as (
-            select unnest(?::bigint[]) as t
-        ), done as (
+        with done as (
             select a.start, max(o."end") over (order by a.start, o.id rows unbounded preceding) as done
             from gpu_op o join api_call a on a.id = o.api_call where o.process = ? and a.start < ?
         )
         select b.t, greatest(b.t, coalesce(d.done, b.t)) from bound b asof left join done d on d.start < b.t
         """,
-        [
-            [start for start, _ in run.bounds[first : enough + 1]],
-            run.process,
-            run.bounds[min(enough, len(run.bounds) - 1)][1],
-        ],
+        [run.process, run.bounds[min(enough, len(run.bounds) - 1)][1]],
     ).fetchall()
     later = dict(moved)
     result: list[tuple[int, int]] = []

@@ -1,9 +1,9 @@
 """Measure gpudiag as a user meets it:  python scripts/bench.py [--capture FILE] [--runs N] [--rows N] [-o FILE]
 
 Every figure is a whole process: start-up (`gpudiag --help`), the report of a small real capture, and of a large
-file made of it by scripts/enlarge.py, each cold (nothing cached) and again from the cache. Memory is the peak resident
-size of the process, or of the largest of its children. Where nsys is on the PATH, `nsys stats` and `nsys analyze` are
-measured on a copy of the same large file, because they add indexes to it. The table is written to docs/performance.md.
+file made of it by scripts/enlarge.py. Memory is the peak resident size of the process, or of the largest of its
+children. Where nsys is on the PATH, `nsys stats` and `nsys analyze` are measured on a copy of the same large file,
+because they add indexes to it. The table is written to docs/performance.md.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ PAGE = """\
 
 Measured on {machine}{note}.
 
-Each run is a whole process with the file in the page cache. Where it says *again*, the same file had been explained
-before and gpudiag's own cache held it. Memory is the largest process's resident peak.
+Each run is a whole process with the file in the page cache. Memory is the largest process's resident peak.
 
 | what | runs | min s | median s | max s | peak memory MB |
 |---|--:|--:|--:|--:|--:|
@@ -83,19 +82,10 @@ def measure(command: Sequence[str], env: Mapping[str, str], log: Path) -> Run:
     return Run(seconds, usage.ru_maxrss * 1024)
 
 
-def explain(what: str, capture: Path, scratch: Path, runs: int) -> list[Line]:
-    """A capture's report, cold and from the cache."""
+def explain(what: str, capture: Path, scratch: Path, runs: int) -> Line:
+    """A capture's report."""
     command = (GPUDIAG, "explain", str(capture), "--output", str(scratch / "report.md"))
-    cold: list[Run] = []
-    cache = scratch / "cache"
-    env = {**os.environ, "XDG_CACHE_HOME": str(cache)}
-    for _ in range(runs):
-        shutil.rmtree(cache, ignore_errors=True)
-        cold.append(measure(command, env, scratch / "log"))
-    if not any(cache.rglob("*")):  # this version keeps nothing
-        return [Line(what, tuple(cold))]
-    again = [measure(command, env, scratch / "log") for _ in range(runs)]
-    return [Line(what, tuple(cold)), Line(f"{what}, again", tuple(again))]
+    return Line(what, tuple(measure(command, os.environ, scratch / "log") for _ in range(runs)))
 
 
 def nsys(large: Path, scratch: Path) -> list[Line]:
@@ -120,10 +110,10 @@ def small_and_large(capture: Path, rows: int, runs: int, scratch: Path) -> list[
     ]
     small, large = scratch / "small.sqlite", scratch / "large.sqlite"
     enlarge.unpack(capture, small)
-    lines += explain(f"report of a capture of {size(small)}", small, scratch, runs)
+    lines.append(explain(f"report of a capture of {size(small)}", small, scratch, runs))
     if rows:
         made = enlarge.enlarge(capture, large, rows)
-        lines += explain(f"report of {made:,} event rows, {size(large)}", large, scratch, runs)
+        lines.append(explain(f"report of {made:,} event rows, {size(large)}", large, scratch, runs))
         if shutil.which("nsys"):
             lines += nsys(large, scratch)
     return lines

@@ -34,6 +34,14 @@ def iterations(case: Case, **settings: float) -> list[dict[str, Any]]:
         return timelines.rows(con, "select * from iteration order by loop, process, ordinal")
 
 
+def both(first: Case, later: Case) -> Case:
+    """The calls and operations of two launched cases, one after the other."""
+    return {
+        "api_call": first["api_call"] + [{**row, "label": f"{row['label']} later"} for row in later["api_call"]],
+        "gpu_op": first["gpu_op"] + [{**row, "api_call": f"{row['api_call']} later"} for row in later["gpu_op"]],
+    }
+
+
 def test_numbered_ranges_are_one_loop() -> None:
     [loop] = loops({**launched(12, 100, *STEP), "nvtx_range": ranges(12, "step")})
     assert (loop["name"], loop["nvtx_path"], loop["period_source"]) == ("step", "step", "nvtx")
@@ -114,12 +122,8 @@ def test_a_host_that_runs_ahead_is_measured_on_the_gpu_s_clock() -> None:
 def test_first_turns_warm_up_and_do_not_count() -> None:
     slow = launched(3, 1000, *STEP)
     fast = launched(20, 100, *STEP, start=3000)
-    for row in fast["api_call"]:
-        row["label"] += " later"
-    for row in fast["gpu_op"]:
-        row["api_call"] += " later"
     case = {
-        "api_call": slow["api_call"] + fast["api_call"], "gpu_op": slow["gpu_op"] + fast["gpu_op"],
+        **both(slow, fast),
         "nvtx_range": ranges(3, "step", every=1000, duration=990) + [
             {**row, "name": f"step_{n + 3}"} for n, row in enumerate(ranges(20, "step", start=3000))
         ],
@@ -146,14 +150,7 @@ def test_cold_start_steady_state_and_teardown_follow_one_another() -> None:
 
 def test_a_pause_of_many_turns_belongs_to_no_turn() -> None:
     one, other = launched(10, 100, *STEP), launched(10, 100, *STEP, start=50_000)
-    for row in other["api_call"]:
-        row["label"] += " later"
-    for row in other["gpu_op"]:
-        row["api_call"] += " later"
-    case = {
-        "api_call": one["api_call"] + other["api_call"], "gpu_op": one["gpu_op"] + other["gpu_op"],
-        "nvtx_range": ranges(10, "step") + ranges(10, "step", start=50_000),
-    }  # fmt: skip
+    case = {**both(one, other), "nvtx_range": ranges(10, "step") + ranges(10, "step", start=50_000)}
     assert max(row["end"] - row["start"] for row in iterations(case)) <= 100_000
 
 

@@ -47,67 +47,72 @@ def _explained(con: Connection, loops: list[Found], process: int, settings: Sett
 
 
 def _write(con: Connection, loops: list[Found], settings: Settings) -> None:
-    iterations: list[tuple[int, int, int, int, int, int, bool, bool]] = []
-    summary: list[tuple[int, Found, int, int, float]] = []
-    for loop in loops:
-        number = len(summary)
-        lengths: list[int] = []
+    for number, loop in enumerate(loops):
         part = _analysed_part(con, loop, settings)
         for run in loop.runs:
             skip = _warm_up(len(run.bounds), settings)
-            enough = skip + math.ceil(part * (len(run.bounds) - skip))
-            for ordinal, (start, end) in enumerate(_until_gpu_done(con, run, skip, enough)):
-                steady = ordinal >= skip
-                iterations.append((number, run.process, run.thread, ordinal, start, end, steady, ordinal < enough))
-                if steady:
-                    lengths.append(end - start)
-        mean = sum(lengths) / len(lengths) if lengths else 0.0
-        summary.append((number, loop, len(lengths), sum(lengths), mean))
-    total = sum(item[3] for item in summary) or 1
-    if iterations:
-        columns = list(zip(*iterations, strict=True))
-        types = ("integer", "integer", "integer", "integer", "bigint", "bigint", "boolean", "boolean")
-        unnested = ", ".join(f"unnest(?::{type_}[])" for type_ in types)
-        con.execute(
-            f"insert into iteration select row_number() over () - 1, * from (select {unnested})",
-            [list(column) for column in columns],
+            _write_turns(con, number, run, skip, skip + math.ceil(part * (len(run.bounds) - skip)))
+    con.execute(
+        """
+        insert into loop
+        with found as (
+            select unnest(range(?)) as id, unnest(?::varchar[]) as name, unnest(?::varchar[]) as path,
+                   unnest(?::varchar[]) as source
+        ), steady as (
+            select loop, count(distinct process) as processes, count(*) filter (in_steady_state) as turns,
+                   coalesce(sum("end" - start) filter (in_steady_state), 0) as length
+            from iteration group by loop
         )
-    for number, loop, turns, length, mean in summary:
-        processes = len({run.process for run in loop.runs})
-        con.execute(
-            "insert into loop values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [number, loop.name, loop.path, loop.source, processes, turns, length, mean, length / total],
-        )
+        select f.id, f.name, f.path, f.source, s.processes, s.turns, s.length,
+               coalesce(s.length / nullif(s.turns, 0), 0), coalesce(s.length / nullif(sum(s.length) over (), 0), 0)
+        from found f join steady s on s.loop = f.id
+        """,
+        [len(loops), *([getattr(loop, field) for loop in loops] for field in ("name", "path", "source"))],
+    )
+    con.execute("drop table if exists found_turn")
     _write_windows(con)
 
 
-def _until_gpu_done(con: Connection, run: Turns, first: int, enough: int) -> list[tuple[int, int]]:
-    """The turns' bounds, moved to where the GPU had finished what was queued before them.
+def _write_turns(con: Connection, loop: int, run: Turns, first: int, enough: int) -> None:
+    """Add one process's turns of a loop, moved to where the GPU had finished what was queued before them.
 
     A host that runs far ahead passes its turns in microseconds; the work of each is done much later. Only turns that
-    will be analysed are moved.
+    will be analysed, from `first` up to `enough`, are moved.
     """
-    # A table, not a list: the planner has to know how many there are, or it compares each with every operation.
+    # Turns can be many: as texts they cost a tenth of what lists of numbers do. A table, because the planner has to
+    # know how many there are, or it compares each with every operation.
+    texts = [",".join(str(bounds[side]) for bounds in run.bounds) for side in (0, 1)]
     con.execute(
-        "create or replace temp table bound as select unnest(string_split(?, ','))::bigint as t",
-        [",".join(str(start) for start, _ in run.bounds[first : enough + 1])],
+        "create or replace temp table found_turn as select unnest(range(?)) as ordinal,"
+        " unnest(string_split(?, ','))::bigint as start, unnest(string_split(?, ','))::bigint as until",
+        [len(run.bounds), *texts],
     )
-    moved = con.execute(
+    con.execute(
         """
+        insert into iteration
         with done as (
             select a.start, max(o."end") over (order by a.start, o.id rows unbounded preceding) as done
-            from gpu_op o join api_call a on a.id = o.api_call where o.process = ? and a.start < ?
+            from gpu_op o join api_call a on a.id = o.api_call where o.process = $process and a.start < $last
+        ), moved as (
+            select distinct t.start, greatest(t.start, coalesce(d.done, t.start)) as begins
+            from (from found_turn where ordinal between $first and $enough) t asof left join done d on d.start < t.start
+        ), bounded as (
+            select t.ordinal, coalesce(b.begins, t.start) as begins, coalesce(e.begins, t.until) as ends
+            from found_turn t left join moved b on b.start = t.start left join moved e on e.start = t.until
         )
-        select b.t, greatest(b.t, coalesce(d.done, b.t)) from bound b asof left join done d on d.start < b.t
+        select (select count(*) from iteration) + ordinal, $loop, $process, $thread, ordinal, begins,
+               greatest(begins, ends), ordinal >= $first, ordinal < $enough
+        from bounded
         """,
-        [run.process, run.bounds[min(enough, len(run.bounds) - 1)][1]],
-    ).fetchall()
-    later = dict(moved)
-    result: list[tuple[int, int]] = []
-    for start, end in run.bounds:
-        begins = later.get(start, start)
-        result.append((begins, max(begins, later.get(end, end))))
-    return result
+        {
+            "loop": loop,
+            "process": run.process,
+            "thread": run.thread,
+            "first": first,
+            "enough": enough,
+            "last": run.bounds[min(enough, len(run.bounds) - 1)][1],
+        },
+    )
 
 
 def _analysed_part(con: Connection, loop: Found, settings: Settings) -> float:

@@ -24,9 +24,6 @@ _COLUMNS = ints("start", "end", "globalTid", "correlationId", "nameId", "returnV
 SANE = 'start >= 0 and "end" >= start and "end" < 4000000000000000000'
 """A row whose times are usable; an end at the far end of the number range is an event that never ended."""
 
-_NEAR_NS = 50_000
-"""Length of the pieces of time in which nested calls are looked for; any would do."""
-
 _ARTEFACT = "cuKernelGetName"
 """One call a launch to this function is made by the collection itself."""
 
@@ -83,23 +80,14 @@ def _nest(capture: Capture, threads: list[int]) -> None:
         sorted({str(id_) for id_, function in capture.api_names.values() if not function.startswith("cuda")})
     )
     calls = f"api_call where id >= {first} and thread in ({', '.join(map(str, threads))})"
-    # Ordering millions of calls takes seconds: only those matter that last long or begin near a driver call.
-    near = (
-        f'{calls} and ("end" - start >= {_NEAR_NS} or (thread, start // {_NEAR_NS}) in (select thread, unnest(['
-        f"start // {_NEAR_NS} - 1, start // {_NEAR_NS}]) from {calls} and name in ({drivers})))"
-    )
+    # Clocks jitter: a driver call that ends after the runtime call it began in is not nested, and neither is a runtime
+    # call that seems to run inside another.
     ((rows,),) = con.execute(
-        'create or replace temp table nsys_nested as with calls as (select id, thread, start, "end",'
-        f' max("end") over before as reach, name in ({drivers}) as driver'
-        f" from {near}"
-        " window before as (partition by thread"
-        ' order by start, "end" desc, id rows between unbounded preceding and 1 preceding)),'
-        # Clocks jitter: a call that begins before its predecessor's end but ends after it is not nested, and
-        # neither is a runtime function that seems to run inside another.
-        ' outer_calls as (from calls where reach is null or "end" > reach or not driver)'
-        " select inner_calls.id, outer_calls.id as outermost"
-        ' from (from calls where "end" <= reach and driver) inner_calls'
-        " asof join outer_calls on outer_calls.thread = inner_calls.thread and outer_calls.start <= inner_calls.start"
+        "create or replace temp table nsys_nested as select inner_calls.id, outer_calls.id as outermost"
+        f" from (from {calls} and name in ({drivers})) inner_calls"
+        f" asof join (from {calls} and name not in ({drivers})) outer_calls"
+        " on outer_calls.thread = inner_calls.thread and outer_calls.start <= inner_calls.start"
+        ' where outer_calls."end" >= inner_calls."end"'
     ).fetchall()
     capture.nested = bool(rows)
     if not rows:

@@ -254,6 +254,7 @@ def read_blocks(launches: int) -> Case:
 @pytest.fixture(scope="module")
 def macros() -> store.Connection:
     con = store.create(small=True)
+    store.load_settings(con, library().setting_values)
     store.load_macros(con, library().views)
     return con
 

@@ -168,6 +168,18 @@ def test_annotated_turns_that_hold_little_of_the_work_do_not_stand_for_it() -> N
     assert [loop["period_source"] for loop in loops(case)] == ["nvtx"]
 
 
+def test_annotated_turns_stand_for_it_where_all_else_is_a_long_warm_up() -> None:
+    tuning = {"api_call": [], "gpu_op": []}
+    for number in range(60):  # kernels that never come again, far more work than the loop holds
+        once = launched(1, 100, (f"candidate_{number * number}()", 2.0, 10.0, 80.0), start=number * 100)
+        tuning = both(tuning, once)
+        tuning["api_call"][-1]["label"] = tuning["gpu_op"][-1]["api_call"] = f"candidate {number}"
+    case = both(launched(20, 100, *STEP, start=6000), tuning)
+    case["nvtx_range"] = ranges(20, "step", start=6000)
+    [loop] = loops(case)
+    assert (loop["name"], loop["period_source"]) == ("step", "nvtx")
+
+
 def test_without_annotations_the_period_of_the_kernels_is_the_loop() -> None:
     case = launched(40, 100, *STEP)
     [loop] = loops(case)

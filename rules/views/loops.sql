@@ -81,7 +81,7 @@ left join (
     select api_call, cast(sum("end" - start) as bigint) as ns from idle_piece where category = 'idle_launch' group by api_call
 ) i on i.api_call = c.id;
 
--- How much a loop used one kernel in one launch configuration.
+-- How much a loop used one kernel in one launch configuration. NCCL's are left out: most of their time can be waiting.
 --   loop: references loop
 --   name: the kernel's full name
 --   short: its base name
@@ -103,4 +103,4 @@ from work w
 join nearby_op o on o.id = w.op
 join device d on d.id = w.device
 join loop_facts f on f.loop = w.loop
-where w.kind = 'kernel' group by w.loop, w.name, o.grid, o.block;
+where w.kind = 'kernel' and w.class = 'compute' group by w.loop, w.name, o.grid, o.block;

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeGuard, get_args
@@ -28,6 +29,7 @@ Connection = duckdb.DuckDBPyConnection
 ID_LISTS: tuple[str, ...] = get_args(Ids)
 _STATES = ("recorded", "unknown", "not_recorded")
 _CHECK = "gpudiag rules check"
+_AT_ONCE = 2  # queries at a time
 PLACEHOLDER = "FILL IN"  # what `gpudiag rules new` leaves for the author to write
 MAX_VETOES = 200  # rows of a user's suppressor: each is held against every row of what it speaks of
 _INT64 = 1 << 63
@@ -76,7 +78,10 @@ def evaluate_all(library: Library, con: Connection, store: Path | None = None) -
     process (nothing holds it open for writing); it is needed only when the library has rules of the user's.
     """
     known = Known.of(library, con)
-    outcomes = [evaluate(rule, con, library, known) for rule in library.packaged_rules]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:  # a query is mostly planned, on one core
+        lanes = [(library.packaged_rules[lane::_AT_ONCE], con.cursor()) for lane in range(_AT_ONCE)]
+        ran = pool.map(lambda lane: [evaluate(rule, lane[1], library, known) for rule in lane[0]], lanes)
+        outcomes = [outcome for lane in ran for outcome in lane]
     if library.user_rules:
         outcomes += evaluate_user_rules(known, store)
     return conclude(sorted(outcomes, key=lambda outcome: outcome.rule.code), known)

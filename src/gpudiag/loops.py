@@ -74,6 +74,24 @@ def _drains(con: Connection, process: int, turns: list[tuple[int, int]]) -> dict
     return {int(start): int(end) for start, end in rows}
 
 
+def belonging(con: Connection) -> dict[int, tuple[str, int]]:
+    """Process → what it belongs to: the job whose ranks were captured together, else its own input.
+
+    The same code in the processes of one of these is one loop.
+    """
+    owners: dict[int, tuple[str, int]] = {
+        process: ("input", number) for process, number in con.execute("select id, input from process").fetchall()
+    }
+    row = con.execute("select count(distinct o.process) from collective c join gpu_op o on o.id = c.gpu_op").fetchone()
+    if row and row[0] > 1:
+        joined = con.execute(
+            "select process, job from joined_ranks(setting('min_turns'), setting('period_match'),"
+            " rank_spread_ns(), rank_clock_ns())"
+        ).fetchall()
+        owners |= {process: ("job", job) for process, job in joined}
+    return owners
+
+
 def kernel_work(con: Connection, process: int, bounds: list[tuple[int, int]] | None = None) -> tuple[float, int]:
     """Kernel and graph time (ns) and count of a process, or of the part of it within these turns."""
     within = " and start >= ? and start < ?" if bounds else ""

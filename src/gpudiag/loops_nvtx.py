@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import duckdb
 
-from gpudiag.loops import Found, Settings, Turns, turn_bounds
+from gpudiag.loops import Found, Settings, Turns, belonging, turn_bounds
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -65,14 +65,14 @@ Group = list[Candidate]
 
 
 def loops_from_nvtx(con: Connection, settings: Settings) -> list[Found]:
-    """The annotated loops of all processes; the same path in several processes of one capture is one loop."""
+    """The annotated loops of all processes; the same path in processes of one capture, or of one job, is one loop."""
     rows = con.execute(_CANDIDATES, [int(settings["min_turns"])]).fetchall()
     by_thread: dict[tuple[int, int], list[Candidate]] = defaultdict(list)
     for row in rows:
         candidate = Candidate(*row)
         by_thread[candidate.process, candidate.thread].append(candidate)
-    input_of = dict(con.execute("select id, input from process").fetchall())
-    found: dict[tuple[int, str], Found] = {}
+    owners = belonging(con)
+    found: dict[tuple[tuple[str, int], str], Found] = {}
     for (process, thread), candidates in by_thread.items():
         groups = _without_rehearsals(_without_operators(_choose(candidates)), candidates)
         for group in groups:
@@ -80,7 +80,7 @@ def loops_from_nvtx(con: Connection, settings: Settings) -> list[Found]:
             name = " + ".join(phase.name for phase in phases)
             path = f"{phases[0].parent} / {name}" if phases[0].parent else name
             bounds = turn_bounds(con, phases[0].starts, phases[-1].ends, process, settings)
-            loop = found.setdefault((input_of.get(process, 0), path), Found(name, path, "nvtx"))
+            loop = found.setdefault((owners.get(process, ("input", 0)), path), Found(name, path, "nvtx"))
             loop.runs.append(Turns(process, thread, bounds))
     return list(found.values())
 

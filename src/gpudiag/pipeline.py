@@ -114,7 +114,7 @@ def build_report(
     not_evaluated = [
         Unevaluated(code=o.rule.code, title=o.rule.title, reason=o.reason, hint=o.hint)
         for o in evaluation.not_evaluated
-        if o.rule.kind == "finding"
+        if o.rule.kind == "finding" and o.rule.severity != "info"  # advice that could not be given is no gap
     ]
     if verdict.state == "cannot_tell":  # a rule that saw nothing to judge has not found it healthy
         too_little = "too little GPU work was recorded"

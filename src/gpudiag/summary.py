@@ -164,7 +164,7 @@ def _nothing_recorded(con: Connection) -> str | None:
     known = con.execute("select how from capability where name = 'gpu_ops' and how is not null").fetchall()
     warned = con.execute(
         "select text from diagnostic where severity in ('warning', 'error')"
-        " and regexp_matches(text, 'CUDA|GPU') order by time, text limit 1"
+        " and (severity = 'error' or regexp_matches(text, 'CUDA|GPU')) order by severity, time, text limit 1"
     ).fetchall()
     because = warned[0][0] if warned else known[0][0] if known else "the capture holds none"
     return f"No GPU activity was recorded, because {clean(because).rstrip('.')}; nothing can be said about the GPU."

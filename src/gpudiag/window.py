@@ -9,10 +9,11 @@ batch, logging) belongs to the loop. The first turns are warm-up and never count
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import duckdb
 
-from gpudiag.loops import Found, Settings, Turns, kernel_work
+from gpudiag.loops import Found, Settings, Turns, belonging, kernel_work
 from gpudiag.loops_nvtx import loops_from_nvtx
 from gpudiag.loops_period import loop_from_period, whole_run
 
@@ -27,23 +28,41 @@ def detect(con: Connection) -> None:
     con.execute('delete from loop; delete from iteration; delete from "window"')
     settings: Settings = dict(con.execute("select name, value from setting").fetchall())
     loops = loops_from_nvtx(con, settings)
+    owners = belonging(con)
     for (process,) in con.execute("select distinct process from gpu_op order by 1").fetchall():
-        if not _explained(con, loops, process, settings):
+        inside = _annotated_work(con, loops, process)
+        if not _explained(con, inside, process, settings):
+            found = loop_from_period(con, process, settings)
+            if found is None and inside[1] >= settings["min_ops"]:
+                continue  # nothing else repeats: what the annotated turns do not hold is start-up or comes after them
             for loop in loops:
                 loop.runs = [run for run in loop.runs if run.process != process]
-            found = loop_from_period(con, process, settings) or whole_run(con, process, settings)
-            loops += [found] if found else []
+            if found := found or whole_run(con, process, settings):
+                _add(loops, found, process, owners)
     _write(con, [loop for loop in loops if loop.runs], settings)
 
 
-def _explained(con: Connection, loops: list[Found], process: int, settings: Settings) -> bool:
-    """Whether the annotated loops hold enough of the process's kernels to stand for what it does."""
+def _add(loops: list[Found], found: Found, process: int, owners: Mapping[int, tuple[str, int]]) -> None:
+    """Add a loop found without annotations; ranks of one job that repeat the same kernels share one."""
+    for loop in loops:
+        same = (loop.name, loop.source) == (found.name, found.source) and owners[process][0] == "job"
+        if same and any(owners[run.process] == owners[process] for run in loop.runs):
+            loop.runs += found.runs
+            return
+    loops.append(found)
+
+
+def _annotated_work(con: Connection, loops: list[Found], process: int) -> tuple[float, int]:
+    """Kernel time (ns) and count inside the annotated turns of a process."""
     inside = [kernel_work(con, process, run.bounds) for loop in loops for run in loop.runs if run.process == process]
+    return sum(ns for ns, _ in inside), sum(n for _, n in inside)
+
+
+def _explained(con: Connection, inside: tuple[float, int], process: int, settings: Settings) -> bool:
+    """Whether the annotated loops hold enough of the process's kernels to stand for what it does."""
     time, count = kernel_work(con, process)
     least = settings["min_coverage"]
-    return any(n for _, n in inside) and (
-        sum(ns for ns, _ in inside) >= least * time or sum(n for _, n in inside) >= least * count
-    )
+    return inside[1] > 0 and (inside[0] >= least * time or inside[1] >= least * count)
 
 
 def _write(con: Connection, loops: list[Found], settings: Settings) -> None:

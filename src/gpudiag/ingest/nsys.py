@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import duckdb
@@ -18,7 +19,7 @@ from gpudiag.ingest import (
     nsys_sync,
 )
 from gpudiag.ingest.nsys_enums import read_enums
-from gpudiag.ingest.source import Source, texts
+from gpudiag.ingest.source import Source, ints, texts
 
 _EVENT_TABLES = (
     nsys_api.TABLE, "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET",
@@ -73,6 +74,7 @@ def _read(capture: nsys_ids.Capture, file: str) -> None:
             [f"{capture.dropped} rows of {file} were left out: their times are missing, negative or run backwards."],
         )
     nsys_ids.save(capture)
+    _name_rank(capture, file)
     nsys_capabilities.write(capture)
     con.execute("".join(f"drop table if exists {table};" for table in _TEMPORARY))
 
@@ -103,7 +105,34 @@ def _input(capture: nsys_ids.Capture, file: str) -> None:
                 stated.get("producer_version"),
                 stated.get("schema_version"),
                 Path(file).name,
-                0,
+                _clock_offset(capture),
             )
         ],
     )
+
+
+def _clock_offset(capture: nsys_ids.Capture) -> int | None:
+    """What to add to this input's times to get the first input's clock; None when either does not say when it began."""
+    con = capture.con
+    con.execute("create temp table if not exists nsys_session (input integer, began bigint)")
+    rows = capture.source.rows("TARGET_INFO_SESSION_START_TIME", ints("utcEpochNs"))
+    began = next((value for (value,) in rows if value is not None), None)
+    con.execute("insert into nsys_session values (?, ?)", [capture.input, began])
+    if capture.input == 0:
+        return 0
+    row = con.execute("select began from nsys_session where input = 0").fetchone()
+    return began - row[0] if began is not None and row and row[0] is not None else None
+
+
+_RANK = re.compile(r"(?:^|[^a-z])rank[ _.-]?(\d{1,6})(?!\d)", re.I)
+
+
+def _name_rank(capture: nsys_ids.Capture, file: str) -> None:
+    """The rank a file name states (`report.rank1.nsys-rep`), for the one process of the file that used the GPU."""
+    stated = _RANK.findall(Path(file).name)
+    if stated:
+        capture.con.execute(
+            "update process set rank = ? where input = ? and id in (select process from gpu_op) and (select"
+            " count(distinct process) from gpu_op where id >= ?) = 1",
+            [int(stated[-1]), capture.input, capture.first["gpu_op"]],
+        )

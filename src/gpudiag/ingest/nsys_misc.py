@@ -70,6 +70,7 @@ def read_diagnostics(capture: Capture) -> None:
         whole = key is None or key < 0 or not key & 0xFFFFFF or not capture.processes
         if severity not in ("warning", "error") or text is None or not (whole or key in capture.processes):
             continue
+        text = text.partition("\n")[0].removesuffix(": Source ID=")  # the profiler adds a dump of its own state
         times = [moment for moment in (first.get((severity, text)), time) if moment is not None]
         first[severity, text] = min(times, default=None)
     capture.warnings.extend(text for _, text in first)

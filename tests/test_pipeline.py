@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from captures import CAPTURES, report_of
+from captures import report_of
+from corpus import CAPTURES
 from gpudiag.errors import GpudiagError
 from gpudiag.model import Report
 from gpudiag.pipeline import explain

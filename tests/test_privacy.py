@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from captures import CAPTURES, ROOT
+from corpus import CAPTURES, ROOT
 
 _spec = importlib.util.spec_from_file_location("privacy", ROOT / "fixtures" / "kit" / "privacy.py")
 assert _spec is not None and _spec.loader is not None

@@ -1,0 +1,223 @@
+"""docs/accuracy.md: the scores as tables, each figure with its n."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import cache
+from statistics import median
+
+import yaml
+
+import corpus
+from scoring import NEAR_LINES, WORTH, Score
+
+MISSES = corpus.ROOT / "fixtures" / "misses.yaml"
+FAMILIES = {
+    "H": "host and launch", "S": "synchronisation", "M": "transfers", "A": "allocation", "O": "overlap", "D": "input",
+    "N": "several GPUs", "C": "kernel: compute", "K": "kernel: memory", "L": "kernel: launch shape",
+    "W": "kernel: stalls", "P": "precision",
+}  # fmt: skip
+NOTICE = "<!-- Written by scripts/scorecard.py; change the programs or the rules instead. -->"
+
+
+def page(scores: Sequence[Score]) -> str:
+    """The whole page."""
+    slow = [s for s in scores if s.role == "slow" and s.answerable]
+    waiting = [s for s in scores if s.role == "slow" and not s.answerable]
+    healthy = [s for s in scores if s.role == "healthy"]
+    parts = [
+        NOTICE,
+        "# How often gpudiag is right",
+        headline(scores),
+        _how(),
+        "## By family",
+        _families(slow),
+        "## Programs with a planted fault",
+        _programs(slow),
+        "## Programs whose cause has no rule yet",
+        "Captured now, scored when the rule is there. What is said of them today:",
+        _programs(waiting),
+        "## Healthy programs",
+        _healthy(healthy),
+        "## What was said instead",
+        _confusion(slow, healthy),
+        "## Misses",
+        _misses(scores),
+        "## Not there yet",
+        _pending(),
+        "## What was measured",
+        _labels(),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def headline(scores: Sequence[Score]) -> str:
+    """The result in a few lines."""
+    slow = [s for s in scores if s.role == "slow" and s.answerable]
+    healthy = [s for s in scores if s.role == "healthy"]
+    timeline = [s for s in slow if s.family not in corpus.KERNEL_FAMILIES]
+    placed, timed = [s for s in slow if s.place is not None], [s for s in slow if s.inside is not None]
+    found = {
+        "Planted cause is the first finding": _part(slow, lambda s: s.hit),
+        "Planted cause is among the first three": _part(slow, lambda s: s.rank is not None and s.rank <= 3),
+        "Planted cause is first, causes that a timeline shows": _part(timeline, lambda s: s.hit),
+        "Planted line named, of host-side causes that samples could show": _part(placed, lambda s: bool(s.place)),
+        f"Healthy programs with a finding worth more than {WORTH:.0%}": _part(healthy, lambda s: bool(s.alarms)),
+        "Measured time after the fix lies in the printed interval": _part(timed, lambda s: bool(s.inside)),
+    }
+    lines = [f"* {what}: {result}." for what, result in found.items()]
+    for split in ("development", "validation"):
+        part = [s for s in slow if s.split == split]
+        lines.append(f"* First finding, {split} programs alone: {_part(part, lambda s: s.hit)}.")
+    return "\n".join(lines)
+
+
+def _how() -> str:
+    return f"""\
+Each program of the [corpus](../fixtures/README.md) carries one planted fault; *slow* variants are captured once, and
+explained with their unprofiled iteration time given. A hit is the planted code or an alternate that the program's
+`.expect.yaml` lists. Kernel causes (C, K, L, W) are read from an Nsight Compute page, the others from the timeline.
+A place is right when the first finding's file is the planted one and its line within {NEAR_LINES} lines or in the
+planted function. The rules' constants were set on the *development* programs; *validation* programs set none
+([the split](../fixtures/split.yaml)). Predictions are upper bounds on the gain until the timeline is re-simulated
+([why](decisions/0004-prices-are-upper-bounds-until-the-replay.md)): their intervals reach from the best case to no
+gain at all, so holding is easy and the *best case* column is what to compare. `python scripts/scorecard.py` makes
+this page anew."""
+
+
+def _part(scores: Sequence[Score], right: Callable[[Score], bool]) -> str:
+    hits = sum(map(right, scores))
+    return f"{hits} of {len(scores)}" + (f" ({hits / len(scores):.0%})" if scores else "")
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in row) + " |" for row in lines)
+
+
+def _families(slow: Sequence[Score]) -> str:
+    rows = []
+    for family, name in FAMILIES.items():
+        for split in ("development", "validation"):
+            part = [s for s in slow if s.family == family and s.split == split]
+            if part:
+                placed, timed = [s for s in part if s.place is not None], [s for s in part if s.inside is not None]
+                rows.append([f"{family}, {name}", split, len(part), _count(part, lambda s: s.hit),
+                             _count(part, lambda s: s.rank is not None and s.rank <= 3),
+                             f"{_count(placed, lambda s: bool(s.place))}/{len(placed)}" if placed else "",
+                             f"{_count(timed, lambda s: bool(s.inside))}/{len(timed)}" if timed else "",
+                             _error(timed)])  # fmt: skip
+    head = ["family", "programs", "n", "first", "first three", "place", "interval holds", "best case, median error"]
+    return _table(head, rows)
+
+
+def _count(scores: Sequence[Score], right: Callable[[Score], bool]) -> int:
+    return sum(map(right, scores))
+
+
+def _error(timed: Sequence[Score]) -> str:
+    errors = [abs(s.low_ms - s.measured_ms) / s.measured_ms for s in timed if s.low_ms is not None and s.measured_ms]
+    return f"{median(errors):.0%}" if errors else ""
+
+
+def _programs(slow: Sequence[Score]) -> str:
+    rows = [[s.name, s.split[:3], s.planted, s.first or "none", _hit(s), _said(s.place), _ms(s.before_ms),
+             _ms(s.low_ms), _ms(s.measured_ms), ", ".join(s.forbidden)] for s in slow]  # fmt: skip
+    head = ["program", "split", "planted", "first finding", "hit", "place", "slow, ms", "best case, ms", "fixed, ms",
+            "said but ruled out"]  # fmt: skip
+    return _table(head, rows)
+
+
+def _hit(score: Score) -> str:
+    if score.hit:
+        return "first" if score.first == score.planted else "alternate"
+    return f"rank {score.rank}" if score.rank else "**missed**"
+
+
+def _said(value: bool | None) -> str:
+    return "" if value is None else ("right" if value else "**wrong**")
+
+
+def _ms(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"
+
+
+def _healthy(healthy: Sequence[Score]) -> str:
+    rows = [
+        [s.name, s.split[:3], ", ".join(s.alarms) or "none", s.first or "none", ", ".join(s.forbidden)] for s in healthy
+    ]
+    return _table(["program", "split", f"findings above {WORTH:.0%}", "any finding", "said but ruled out"], rows)
+
+
+def _confusion(slow: Sequence[Score], healthy: Sequence[Score]) -> str:
+    planted = sorted({str(s.planted) for s in slow})
+    rows = []
+    for code in planted:
+        firsts = Counter(s.first or "none" for s in slow if s.planted == code)
+        elsewhere = sum(s.first == code and s.rank != 1 for s in slow)
+        alarms = sum(code in s.alarms for s in healthy)
+        told = ", ".join(f"{first} × {n}" for first, n in sorted(firsts.items(), key=lambda item: (-item[1], item[0])))
+        rows.append([code, sum(firsts.values()), told, elsewhere, alarms])
+    return _table(
+        ["planted", "n", "first finding", "first where something else was planted", "alarms on healthy"], rows
+    )
+
+
+@cache
+def _causes() -> dict[str, str]:
+    document = yaml.safe_load(MISSES.read_text("utf-8")) if MISSES.exists() else None
+    return dict(document or {})
+
+
+def unexplained(scores: Sequence[Score]) -> list[Score]:
+    """Misses of which fixtures/misses.yaml does not give the cause."""
+    return [s for s in scores if _missed(s) and s.key not in _causes()]
+
+
+def _missed(score: Score) -> bool:
+    if not score.answerable:
+        return False
+    return not score.hit or score.place is False or bool(score.forbidden)
+
+
+def _misses(scores: Sequence[Score]) -> str:
+    rows = [f"* {s.name}: {_causes().get(s.key, 'the cause is not written down yet.')}" for s in scores if _missed(s)]
+    return "\n".join(rows) or "None."
+
+
+def _pending() -> str:
+    rows = [f"* {name}: {why}." for what in ("captures", "times") for name, why in corpus.pending(what).items()]
+    return "\n".join(rows) or "Nothing is missing."
+
+
+def _labels() -> str:
+    rows = []
+    for case in corpus.cases():
+        if case.role != "slow" or not case.annotated:
+            continue
+        label = corpus.label(case.slug)
+        for pair, ratio in label.get("ratios", {}).items():
+            if pair.startswith(f"{case.variant} / "):
+                entry = label["variants"][case.variant]
+                noise = entry["unprofiled"].get("noise")
+                low, high = ratio["low"], ratio["high"]
+                slow, fixed = (_ms(corpus.iteration_ms(case.slug, name)) for name in pair.split(" / "))
+                rows.append([f"{case.slug} `{pair}`", slow, fixed, f"{ratio['ratio']:.2f}", f"{low:.2f}–{high:.2f}",
+                             " + ".join(map(str, ratio["n"])), f"{noise:.1%}" if noise is not None else "",
+                             f"{entry['traced_over_unprofiled']:.2f}" if "traced_over_unprofiled" in entry else "",
+                             "yes" if label.get("agree") else "no"])  # fmt: skip
+    head = [
+        "slow / fixed",
+        "ratio",
+        "95 % interval",
+        "processes",
+        "noise of slow",
+        "traced ÷ unprofiled",
+        "same results",
+    ]
+    how = (
+        "One iteration, unprofiled: the median over fresh processes of three windows each, the variants interleaved;"
+        " the interval is a bootstrap over processes, noise the coefficient of variation between them."
+    )
+    return f"{how}\n\n{_table(head, rows)}"

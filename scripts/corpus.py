@@ -1,0 +1,136 @@
+"""The labelled corpus: which program shows which fault, where its captures lie, and what was measured of it.
+
+Programs and their expectations are in fixtures/workloads, captures and labels in fixtures/captures, the division into
+development and validation programs in fixtures/split.yaml.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gpudiag.library import load
+
+ROOT = Path(__file__).resolve().parents[1]
+CAPTURES = ROOT / "fixtures" / "captures"
+WORKLOADS = ROOT / "fixtures" / "workloads"
+SPLIT = ROOT / "fixtures" / "split.yaml"
+PENDING = ROOT / "fixtures" / "pending.yaml"
+
+KERNEL_FAMILIES = "CKLW"  # shown by an Nsight Compute page, not by the timeline
+
+
+@dataclass(frozen=True)
+class Case:
+    """One variant of one program, the captures that show its cause (one a rank), and what is expected of it."""
+
+    slug: str
+    variant: str
+    role: str  # slow, fixed or healthy
+    stack: str
+    split: str  # development or validation
+    captures: tuple[Path, ...]
+    expect: dict[str, Any] = field(hash=False)
+    annotated: bool = True  # false: the same run without NVTX ranges
+    sampled: bool = True  # whether Python stacks were sampled
+
+    def __str__(self) -> str:
+        name = f"{self.slug}-{self.variant.replace(':', '-')}"
+        return name if self.annotated else f"{name}-no-nvtx"
+
+    @property
+    def key(self) -> str:
+        """program/variant, as other files name it."""
+        return f"{self.slug}/{self.variant}" + ("" if self.annotated else "/no-nvtx")
+
+    @property
+    def taken(self) -> bool:
+        """Whether its captures are there."""
+        return all(path.exists() for path in self.captures)
+
+    @property
+    def capture(self) -> Path:
+        """The first rank's."""
+        return self.captures[0]
+
+    @property
+    def kernel_page(self) -> bool:
+        """Whether the capture is an Nsight Compute page."""
+        return self.capture.name.endswith(".csv.xz")
+
+
+@cache
+def splits() -> dict[str, str]:
+    """Program → development or validation."""
+    document = yaml.safe_load(SPLIT.read_text())
+    return {slug: split for split in ("development", "validation") for slug in document[split]}
+
+
+@cache
+def pending(what: str) -> dict[str, str]:
+    """What is still missing and why; `what` is captures or times."""
+    return dict(yaml.safe_load(PENDING.read_text())[what] or {})
+
+
+@cache
+def rule_codes() -> frozenset[str]:
+    """The codes that the library knows."""
+    return frozenset(rule.code for rule in load().rules)
+
+
+@cache
+def cases() -> tuple[Case, ...]:
+    """Every captured variant of every program."""
+    found: list[Case] = []
+    for file in sorted(WORKLOADS.glob("*.expect.yaml")):
+        found += _cases_of(file.name.removesuffix(".expect.yaml"), yaml.safe_load(file.read_text()))
+    return tuple(found)
+
+
+def _cases_of(slug: str, document: dict[str, Any]) -> list[Case]:
+    found = []
+    for variant, about in document["variants"].items():
+        expect = document["expect"].get(variant) or {}
+        kernel = "ncu" in about["captures"] and str(expect.get("top"))[0] in KERNEL_FAMILIES
+        endings = ["raw.csv.xz"] if kernel else ["sqlite.xz"]
+        if document.get("ranks", 1) > 1 and not kernel:
+            endings = [f"rank{rank}.sqlite.xz" for rank in range(document["ranks"])]
+        stem = variant.replace(":", "-")
+        facts = {
+            "slug": slug,
+            "variant": variant,
+            "role": about["role"],
+            "stack": document["stack"],
+            "split": splits()[slug],
+            "expect": expect,
+            "sampled": (WORKLOADS / f"{slug}.py").exists() and about.get("python_sampling", True),
+        }
+        folder = CAPTURES / slug
+        found.append(Case(captures=tuple(folder / f"{stem}.{ending}" for ending in endings), **facts))
+        if variant in document.get("no_nvtx", []):
+            found.append(Case(captures=(folder / f"{stem}.no-nvtx.sqlite.xz",), annotated=False, **facts))
+    return found
+
+
+@cache
+def label(slug: str) -> dict[str, Any]:
+    """What was measured of a program (label.json); empty when nothing was."""
+    path = CAPTURES / slug / "label.json"
+    return dict(json.loads(path.read_text())) if path.exists() else {}
+
+
+def iteration_ms(slug: str, variant: str) -> float | None:
+    """The unprofiled time of one iteration (ms): the median over fresh processes."""
+    measured = label(slug).get("variants", {}).get(variant, {}).get("unprofiled", {}).get("iteration_ms")
+    return float(measured) if measured else None
+
+
+def line_of(place: dict[str, Any]) -> int:
+    """The line number of the planted fault, found by its text so that it survives edits."""
+    lines = (WORKLOADS / place["file"]).read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if place["line_contains"] in line)

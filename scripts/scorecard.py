@@ -1,0 +1,99 @@
+"""Score gpudiag on the labelled corpus:  python scripts/scorecard.py [--check] [--only PROGRAM,…]
+
+For every captured variant of every program in fixtures/: whether the first finding is the planted cause, whether it
+names the planted line, what time it promises and what was measured, and what is said of healthy programs. Writes
+docs/accuracy.md and docs/accuracy.json. With --check nothing is written: it fails when a committed score would get
+worse, and when the committed tables are not those of this version. Takes about two minutes on two cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict
+
+import accuracy_page
+import corpus
+from scoring import Score, judge
+
+PAGE = corpus.ROOT / "docs" / "accuracy.md"
+DATA = corpus.ROOT / "docs" / "accuracy.json"
+
+
+def scores(only: Iterable[str] = ()) -> list[Score]:
+    """The score of every captured variant that is slow or healthy, in the corpus's order."""
+    wanted = set(only)
+    cases = [c for c in corpus.cases() if c.role != "fixed" and c.taken and (not wanted or c.slug in wanted)]
+    with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        return list(pool.map(judge, cases))
+
+
+def as_json(found: Sequence[Score]) -> str:
+    """The scores for programs to read, figures to four digits."""
+    rows = {s.key: {name: _round(value) for name, value in asdict(s).items() if value is not None} for s in found}
+    return json.dumps(rows, indent=1, sort_keys=True) + "\n"
+
+
+def _round(value: object) -> object:
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+def worse(before: dict[str, dict[str, object]], after: Sequence[Score]) -> list[str]:
+    """What the committed scores had right and these have not, one sentence each."""
+    said = []
+    for score in after:
+        old = before.get(score.key)
+        if old is None:
+            continue
+        was_hit = old.get("rank") == 1 if score.role == "slow" else not old.get("alarms")
+        if was_hit and not score.hit:
+            said.append(f"{score.key}: the first finding was right and is now {score.first or 'none'}.")
+        if old.get("place") is True and score.place is not True:
+            said.append(f"{score.key}: the planted line was named and no longer is.")
+        new = set(score.forbidden) - set(old.get("forbidden", ()))  # type: ignore[call-overload]
+        said += [f"{score.key}: {code} is said now, which its label rules out." for code in sorted(new)]
+    gone = before.keys() - {score.key for score in after}
+    return [*said, *(f"{key}: scored before, and now missing." for key in sorted(gone))]
+
+
+def check(found: Sequence[Score]) -> list[str]:
+    """Why the committed tables cannot stay as they are; empty when they can."""
+    problems = (
+        worse(json.loads(DATA.read_text("utf-8")), found) if DATA.exists() else ["docs/accuracy.json is missing."]
+    )
+    problems += [
+        f"{score.key}: missed, and fixtures/misses.yaml gives no cause." for score in accuracy_page.unexplained(found)
+    ]
+    if not problems and (DATA.read_text("utf-8"), PAGE.read_text("utf-8")) != (
+        as_json(found),
+        accuracy_page.page(found),
+    ):
+        problems = ["docs/accuracy.md or .json is stale: run `python scripts/scorecard.py` and commit what it writes."]
+    return problems
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="compare with the committed tables; write nothing")
+    parser.add_argument("--only", default="", help="these programs, separated by commas; printed, not written")
+    args = parser.parse_args()
+    found = scores(filter(None, args.only.split(",")))
+    if args.check:
+        problems = check(found)
+        print("\n".join(problems) or accuracy_page.headline(found))
+        return 1 if problems else 0
+    text = accuracy_page.page(found)
+    if not args.only:
+        PAGE.write_text(text, "utf-8")
+        DATA.write_text(as_json(found), "utf-8")
+    print(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

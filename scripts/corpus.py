@@ -40,13 +40,19 @@ class Case:
     sampled: bool = True  # whether Python stacks were sampled
 
     def __str__(self) -> str:
-        name = f"{self.slug}-{self.variant.replace(':', '-')}"
-        return name if self.annotated else f"{name}-no-nvtx"
+        return self.key.replace("/", "-").replace(":", "-")
 
     @property
     def key(self) -> str:
         """program/variant, as other files name it."""
-        return f"{self.slug}/{self.variant}" + ("" if self.annotated else "/no-nvtx")
+        return f"{self.slug}/{self.variant}{self.suffix}"
+
+    @property
+    def suffix(self) -> str:
+        """What tells this capture from the variant's main one."""
+        if not self.annotated:
+            return "/no-nvtx"
+        return "/kernels" if self.kernel_page and self.role != "slow" else ""
 
     @property
     def taken(self) -> bool:
@@ -75,6 +81,11 @@ def splits() -> dict[str, str]:
 def pending(what: str) -> dict[str, str]:
     """What is still missing and why; `what` is captures or times."""
     return dict(yaml.safe_load(PENDING.read_text())[what] or {})
+
+
+def missing() -> set[str]:
+    """What was not captured: programs of which fixtures/pending.yaml speaks as a whole, else single captures."""
+    return {c.slug if c.slug in pending("captures") else c.key for c in cases() if not c.taken}
 
 
 @cache
@@ -106,12 +117,14 @@ def _cases_of(slug: str, document: dict[str, Any]) -> list[Case]:
             "variant": variant,
             "role": about["role"],
             "stack": document["stack"],
-            "split": splits()[slug],
+            "split": splits().get(slug, "in neither half of fixtures/split.yaml"),
             "expect": expect,
             "sampled": (WORKLOADS / f"{slug}.py").exists() and about.get("python_sampling", True),
         }
         folder = CAPTURES / slug
         found.append(Case(captures=tuple(folder / f"{stem}.{ending}" for ending in endings), **facts))
+        if about["role"] != "slow" and "ncu" in about["captures"]:  # the kernel page tempts as much as the timeline
+            found.append(Case(captures=(folder / f"{stem}.raw.csv.xz",), **facts))
         if variant in document.get("no_nvtx", []):
             found.append(Case(captures=(folder / f"{stem}.no-nvtx.sqlite.xz",), annotated=False, **facts))
     return found
@@ -121,7 +134,10 @@ def _cases_of(slug: str, document: dict[str, Any]) -> list[Case]:
 def label(slug: str) -> dict[str, Any]:
     """What was measured of a program (label.json); empty when nothing was."""
     path = CAPTURES / slug / "label.json"
-    return dict(json.loads(path.read_text())) if path.exists() else {}
+    try:
+        return dict(json.loads(path.read_text())) if path.exists() else {}
+    except ValueError as error:
+        raise SystemExit(f"{path}: this label is damaged ({error}); restore it or measure it again.") from error
 
 
 def iteration_ms(slug: str, variant: str) -> float | None:
@@ -133,4 +149,7 @@ def iteration_ms(slug: str, variant: str) -> float | None:
 def line_of(place: dict[str, Any]) -> int:
     """The line number of the planted fault, found by its text so that it survives edits."""
     lines = (WORKLOADS / place["file"]).read_text().splitlines()
-    return next(number for number, line in enumerate(lines, 1) if place["line_contains"] in line)
+    found = [number for number, line in enumerate(lines, 1) if place["line_contains"] in line]
+    if not found:
+        raise SystemExit(f"{place['file']}: no line contains {place['line_contains']!r}, which its label names.")
+    return found[0]

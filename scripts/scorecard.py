@@ -25,9 +25,11 @@ DATA = corpus.ROOT / "docs" / "accuracy.json"
 
 
 def scores(only: Iterable[str] = ()) -> list[Score]:
-    """The score of every captured variant that is slow or healthy, in the corpus's order."""
+    """The score of every captured variant, in the corpus's order."""
     wanted = set(only)
-    cases = [c for c in corpus.cases() if c.role != "fixed" and c.taken and (not wanted or c.slug in wanted)]
+    if unknown := wanted - {case.slug for case in corpus.cases()}:
+        raise SystemExit(f"No such program: {', '.join(sorted(unknown))}. They are in fixtures/workloads.")
+    cases = [case for case in corpus.cases() if case.taken and (not wanted or case.slug in wanted)]
     with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         return list(pool.map(judge, cases))
 
@@ -50,7 +52,7 @@ def worse(before: dict[str, dict[str, object]], after: Sequence[Score]) -> list[
         if old is None:
             continue
         was_hit = old.get("rank") == 1 if score.role == "slow" else not old.get("alarms")
-        if was_hit and not score.hit:
+        if score.role != "fixed" and was_hit and not score.hit:
             said.append(f"{score.key}: the first finding was right and is now {score.first or 'none'}.")
         if old.get("place") is True and score.place is not True:
             said.append(f"{score.key}: the planted line was named and no longer is.")
@@ -62,9 +64,11 @@ def worse(before: dict[str, dict[str, object]], after: Sequence[Score]) -> list[
 
 def check(found: Sequence[Score]) -> list[str]:
     """Why the committed tables cannot stay as they are; empty when they can."""
-    problems = (
-        worse(json.loads(DATA.read_text("utf-8")), found) if DATA.exists() else ["docs/accuracy.json is missing."]
-    )
+    if lost := sorted(corpus.missing() - corpus.pending("captures").keys()):
+        return [f"{name}: a capture is missing, and fixtures/pending.yaml does not say so." for name in lost]
+    if not (PAGE.exists() and DATA.exists()):
+        return ["docs/accuracy.md or .json is missing: run `python scripts/scorecard.py`."]
+    problems = worse(json.loads(DATA.read_text("utf-8")), found)
     problems += [
         f"{score.key}: missed, and fixtures/misses.yaml gives no cause." for score in accuracy_page.unexplained(found)
     ]
@@ -82,6 +86,8 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="compare with the committed tables; write nothing")
     parser.add_argument("--only", default="", help="these programs, separated by commas; printed, not written")
     args = parser.parse_args()
+    if args.check and args.only:
+        parser.error("--check compares the whole corpus: leave --only away.")
     found = scores(filter(None, args.only.split(",")))
     if args.check:
         problems = check(found)

@@ -21,12 +21,12 @@ class Score:
     variant: str
     split: str
     role: str
-    annotated: bool
+    suffix: str  # which of the variant's captures: "", /no-nvtx or /kernels
     planted: str | None
     first: str | None
     rank: int | None
     forbidden: tuple[str, ...]  # findings that the label rules out
-    alarms: tuple[str, ...]  # on a healthy program: findings worth more than WORTH
+    alarms: tuple[str, ...]  # on a healthy or fixed variant: findings worth more than WORTH
     place: bool | None = (
         None  # whether the first finding names the planted line; None where no sample fell on its calls
     )
@@ -38,11 +38,11 @@ class Score:
 
     @property
     def name(self) -> str:
-        return f"{self.program} `{self.variant}`" + ("" if self.annotated else " without NVTX")
+        return f"{self.program} `{self.variant}`" + self.suffix.replace("/no-nvtx", " without NVTX").replace("/", ", ")
 
     @property
     def key(self) -> str:
-        return f"{self.program}/{self.variant}" + ("" if self.annotated else "/no-nvtx")
+        return f"{self.program}/{self.variant}{self.suffix}"
 
     @property
     def family(self) -> str:
@@ -57,6 +57,16 @@ class Score:
     def hit(self) -> bool:
         """Slow: the planted cause is first. Healthy: nothing is worth reporting."""
         return self.rank == 1 if self.role == "slow" else not self.alarms
+
+    @property
+    def exact(self) -> bool:
+        """Whether the first finding is the planted cause itself and no alternate."""
+        return self.hit and self.first == self.planted
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether the fix was worth more than the printed maximum."""
+        return self.measured_ms is not None and self.low_ms is not None and self.measured_ms < self.low_ms
 
     @property
     def inside(self) -> bool | None:
@@ -90,12 +100,12 @@ def score(case: corpus.Case, report: Report) -> Score:
         "variant": case.variant,
         "split": case.split,
         "role": case.role,
-        "annotated": case.annotated,
+        "suffix": case.suffix,
         "planted": case.expect.get("top"),
         "first": codes[0] if codes else None,
         "rank": rank,
         "forbidden": tuple(sorted(set(codes) & set(case.expect.get("must_not", [])))),
-        "alarms": tuple(worth) if case.role == "healthy" else (),
+        "alarms": tuple(worth) if case.role != "slow" else (),
     }
     if case.role != "slow" or first is None:
         return Score(**facts)  # type: ignore[arg-type]

@@ -12,7 +12,11 @@ from gpudiag.pipeline import explain
 
 def labelled(role: str) -> list[corpus.Case]:
     """Every captured variant with that role (slow, fixed, healthy)."""
-    return [case for case in corpus.cases() if case.role == role and case.taken and case.annotated]
+    return [
+        case
+        for case in corpus.cases()
+        if case.role == role and case.taken and case.suffix in ("", "/kernels" if role == "healthy" else "")
+    ]
 
 
 @cache

@@ -92,9 +92,16 @@ with length as (
     select c.loop, sum(c."end" - c.start) as ns
     from call c join holding_call h on h.id = c.id join span s on s.loop = c.loop and s.process = c.process and s.thread = c.thread
     where h.waits and c.start >= s.start and c.start < s."end" group by c.loop
+), fetched as (  -- waiting for input takes as long without the profiler
+    select h.loop, sum(h."end" - h.start) as ns
+    from host_segment h join span s on s.loop = h.loop and s.thread = h.thread and h.start >= s.start and h.start < s."end"
+    where h.fetches_input group by h.loop
+), paced as (
+    select l.loop, l.ns, w.ns as waited_ns, coalesce(b.ns, 0) as busy_ns, least(coalesce(i.ns, 0), l.ns - w.ns) as fetched_ns
+    from length l join waited w using (loop) left join busy b using (loop) left join fetched i using (loop) where w.ns > 0
 )
-select l.loop, greatest(1, (l.ns - greatest(coalesce(b.ns, 0), (l.ns - w.ns) / setting('host_inflation'))) / w.ns) as factor
-from length l join waited w using (loop) left join busy b using (loop) where w.ns > 0;
+select loop, greatest(1, (ns - greatest(busy_ns, fetched_ns + (ns - waited_ns - fetched_ns) / setting('host_inflation'))) / waited_ns) as factor
+from paced;
 
 -- A call that held the host: a wait, an allocation or free, or a copy that returned only when it was done.
 -- materialised: looked up by time

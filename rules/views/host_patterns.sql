@@ -67,7 +67,7 @@ with kept as (
     select text as name, case
         when regexp_matches(text, '^(cuda|cu)Stream(Create|Destroy)') then 'stream'
         when regexp_matches(text, '^(cuda|cu)Event(Create|Destroy)') then 'event'
-        when regexp_matches(text, '^cudaGetDeviceProperties|^(cuda|cu)(MemGetInfo|FuncGetAttribute|DeviceGetAttribute|Occupancy)') then 'device property'
+        when regexp_matches(text, '^cudaGetDeviceProperties|^(cuda|cu)MemGetInfo') then 'device property'
         when regexp_matches(text, '^(cuda|cuMem)Host(Register|Unregister)') then 'page-locked registration' end as thing
     from api_name where kind in ('other', 'host_alloc')
 ), planning as (  -- plans are made in a library, between calls: only the Python stack tells

@@ -5,7 +5,7 @@ create macro link_rate(cc_major) as case
 
 -- Whether a kernel of a framework or library only copies or rearranges data. Conversions of the type do more than that.
 create macro moves_data(kernel_name) as (
-    regexp_matches(kernel_name, 'direct_copy_kernel_cuda|CatArrayBatchedCopy|nchwToNhwcKernel|nhwcToNchwKernel|^(wrapped|loop|input)_(copy|transpose)(_fusion)?')
+    regexp_matches(kernel_name, 'direct_copy_kernel_cuda|CatArrayBatchedCopy|nchwToNhwcKernel|nhwcToNchwKernel|^(wrapped|loop|input)_(copy|transpose)(_fusion)?(_\d+)?$')
     and not regexp_matches(kernel_name, 'LoadWithCast|StoreWithCast'))
     or (kernel_name like 'cupy\_copy\_\_%' escape '\'
         and string_split(kernel_name, '_')[4] = string_split(kernel_name, '_')[5]);

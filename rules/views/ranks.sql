@@ -75,6 +75,10 @@ join process p on p.id = j.process join input i on i.id = p.input;
 --   wait_ns: part of the duration before the last rank had joined; 0 when only one rank was captured (ns)
 --   exposed_wait_ns: part of exposed_ns before the last rank had joined (ns)
 --   late_ns: when this rank was the last to join, the part in which the others only waited for it, by the one that waited least (ns)
+--   bytes: size of the message; null when unknown. Of the whole array, for all_gather and reduce_scatter of one rank's part (B)
+--   bus_bytes: what each link has to move for it, whatever the algorithm; null when unknown or not a collective of all (B)
+--   ranks: how many ranks take part; null when unknown
+--   all_ranks: whether all of them were captured, each on a GPU of its own number, as on one machine
 --   kernels_since: kernels that began on the GPU since the collective before it, of any other kind
 --   api_call: the call that started it
 --   path: innermost NVTX range: of the thread that started it, else of the thread that drives the loop
@@ -86,14 +90,19 @@ with own as (
            row_number() over (w order by n."end" - n.start, n.process) = 1 as joined_last
     from numbered_collectives() n join rank_process r on r.process = n.process
     window w as (partition by r.job, n.channel, n.sequence)
+), machine as (
+    select r.job, count(distinct d.ordinal) as gpus
+    from rank_process r join stream s on s.process = r.process join device d on d.id = s.device
+    where s.id in (select stream from gpu_op) group by r.job
 ), counted as (
     select op, loop, turn, device, stream, class, start, "end", duration_ns, api_call,
            count(*) filter (class = 'compute') over (partition by device order by start, op) as kernels
     from work where loop in (select loop from work where class = 'communication')
 ), placed as (
     select w.*, w.kernels - lag(w.kernels, 1, 0) over (partition by w.device order by w.start, w.op) as kernels_since,
-           n.process, n.op as operation, n.channel, n.sequence, e.job, coalesce(e.wait_ns, 0) as wait_ns, coalesce(e.joined_last, false) as joined_last
-    from counted w join own n on n.gpu_op = w.op left join ends e on e.gpu_op = w.op
+           n.process, n.op as operation, k.bytes, k.ranks, coalesce(m.gpus = k.ranks, false) as all_ranks, n.channel, n.sequence, e.job, coalesce(e.wait_ns, 0) as wait_ns, coalesce(e.joined_last, false) as joined_last
+    from counted w join own n on n.gpu_op = w.op join collective k on k.gpu_op = w.op left join ends e on e.gpu_op = w.op
+    left join machine m on m.job = e.job
 ), alone as (
     select p.op, sum(least(p."end", d."end") - greatest(p.start, d.start)) as exposed_ns,
            sum(greatest(0, least(p.start + p.wait_ns, d."end") - greatest(p.start, d.start))) as exposed_wait_ns
@@ -104,6 +113,8 @@ select p.op, p.loop, p.turn, p.process, p.device, p.stream, p.operation, p.start
        cast(coalesce(a.exposed_ns, 0) as bigint) as exposed_ns, p.wait_ns, cast(coalesce(a.exposed_wait_ns, 0) as bigint) as exposed_wait_ns,
        case when p.joined_last then coalesce(min(case when not p.joined_last then coalesce(a.exposed_wait_ns, 0) end)
            over (partition by p.job, p.channel, p.sequence), 0) else 0 end as late_ns,
+       p.bytes, case p.operation when 'all_reduce' then 2 * (p.ranks - 1) / p.ranks when 'all_gather' then p.ranks - 1
+       when 'reduce_scatter' then p.ranks - 1 when 'broadcast' then 1 end * p.bytes as bus_bytes, p.ranks, p.all_ranks,
        p.kernels_since, p.api_call, coalesce(c.path, v.path) as path
 from placed p
 left join alone a on a.op = p.op
@@ -172,7 +183,7 @@ left join told t on t.loop = p.loop and t.device = p.device and t.phase = p.phas
 left join done d on d.loop = p.loop and d.device = p.device and d.phase = p.phase
 where p.aside;
 
--- How a rank of a job spends a turn of a loop, and how the other ranks spend it on average.
+-- How a rank of a job spends a turn of a loop, and how the other ranks spend it.
 --   loop: references loop
 --   process: references process
 --   job: see rank_process
@@ -185,36 +196,51 @@ where p.aside;
 --   compute_ns: time of a turn in which its GPU computed (ns)
 --   copy_ns: time in which it only copied (ns)
 --   idle_ns: time in which it had nothing to do (ns)
---   others_compute_ns: compute_ns of the others (ns)
+--   held_ns: part of that in which its host waited or did other work, not the time that launches take (ns)
+--   others_compute_ns: compute_ns of the others on average (ns)
 --   others_copy_ns: copy_ns of the others (ns)
 --   others_idle_ns: idle_ns of the others (ns)
+--   more_compute_ns: compute_ns beyond that of the other rank that has most (ns)
+--   more_copy_ns: the same of copy_ns (ns)
+--   more_idle_ns: the same of idle_ns (ns)
+--   more_held_ns: the same of held_ns (ns)
+--   others_spare_ns: least time in which the GPU of another rank only communicated (ns)
 create view rank_turn as
 with state as (
     select s.loop, s.process, r.job, r.label, sum(d."end" - d.start) as ns, sum(d."end" - d.start) filter (d.state = 'compute') as compute_ns,
-           sum(d."end" - d.start) filter (d.state = 'copy') as copy_ns, sum(d."end" - d.start) filter (d.state = 'idle') as idle_ns
+           sum(d."end" - d.start) filter (d.state = 'copy') as copy_ns, sum(d."end" - d.start) filter (d.state = 'idle') as idle_ns,
+           sum(d."end" - d.start) filter (d.state = 'communication') as spare_ns
     from rank_process r join span s on s.process = r.process join device_state d on d.span = s.span group by s.loop, s.process, r.job, r.label
 ), turns as (
     select loop, process, sum(turns) as n from span group by loop, process
+), held as (
+    select p.loop, g.process, sum(p."end" - p.start) as ns from idle_piece p join gap g on g.gap = p.gap
+    where g.process in (select process from rank_process)
+        and (p.category in ('idle_sync', 'idle_input', 'idle_allocation') or p.doing = 'segment' and p.segment_ns >= setting('cpu_phase_ns'))
+    group by p.loop, g.process
 ), each as (
     select s.loop, s.process, s.job, s.label, l.name, l.nvtx_path as path, t.n as turns, s.ns / t.n as turn_ns, coalesce(s.compute_ns, 0) / t.n as compute_ns,
-           coalesce(s.copy_ns, 0) / t.n as copy_ns, coalesce(s.idle_ns, 0) / t.n as idle_ns
+           coalesce(s.copy_ns, 0) / t.n as copy_ns, coalesce(s.idle_ns, 0) / t.n as idle_ns, coalesce(s.spare_ns, 0) / t.n as spare_ns, coalesce(h.ns, 0) / t.n as held_ns
     from state s join turns t on t.loop = s.loop and t.process = s.process join loop l on l.id = s.loop
+    left join held h on h.loop = s.loop and h.process = s.process
 )
-select loop, process, job, label, count(*) over w as ranks, name, path, turns, turn_ns, compute_ns, copy_ns, idle_ns,
-       (sum(compute_ns) over w - compute_ns) / (count(*) over w - 1) as others_compute_ns,
-       (sum(copy_ns) over w - copy_ns) / (count(*) over w - 1) as others_copy_ns,
-       (sum(idle_ns) over w - idle_ns) / (count(*) over w - 1) as others_idle_ns
-from each window w as (partition by job, name);
+select a.loop, a.process, a.job, a.label, 1 + count(*) as ranks, a.name, a.path, a.turns, a.turn_ns, a.compute_ns, a.copy_ns, a.idle_ns, a.held_ns,
+       avg(b.compute_ns) as others_compute_ns, avg(b.copy_ns) as others_copy_ns, avg(b.idle_ns) as others_idle_ns,
+       a.compute_ns - max(b.compute_ns) as more_compute_ns, a.copy_ns - max(b.copy_ns) as more_copy_ns,
+       a.idle_ns - max(b.idle_ns) as more_idle_ns, a.held_ns - max(b.held_ns) as more_held_ns, min(b.spare_ns) as others_spare_ns
+from each a join each b on b.job = a.job and b.name = a.name and b.process <> a.process
+group by a.loop, a.process, a.job, a.label, a.name, a.path, a.turns, a.turn_ns, a.compute_ns, a.copy_ns, a.idle_ns, a.held_ns;
 
 -- Where a rank's GPU had nothing to do: by the NVTX range of the call that its host was heading for.
 --   loop: references loop
 --   process: references process
 --   path: innermost NVTX range
 --   api_calls: those calls
+--   pieces: the parts of that time
 --   idle_ns: idle time (ns)
 create view rank_idle as
 select p.loop, g.process, coalesce(h.path, c.path) as path, list(distinct p.api_call) filter (p.api_call is not null) as api_calls,
-       sum(p."end" - p.start) as idle_ns
+       list(p.piece) as pieces, sum(p."end" - p.start) as idle_ns
 from (select * from gap where process in (select process from rank_process)) g
 join idle_piece p on p.gap = g.gap
 left join host_segment h on h.api_call = p.api_call and p.doing = 'segment'

@@ -15,6 +15,43 @@ _STEPS = 9  # an operation of which a turn holds fewer shows the turn's length
 _FEW = 2  # a period of so few different operations is doubted when it is broken regularly
 
 
+def find_repetition(
+    sequence: Sequence[str], times: Sequence[int], match: float, min_turns: int
+) -> tuple[int, int, int] | None:
+    """The stretch that repeats for the longest time: its period, and the indices where it begins and ends.
+
+    A program sets up, repeats itself, and cleans up; only the middle has a period. times: when each operation was
+    launched, any unit. Looks at the later operations of a very long sequence.
+    """
+    skipped = max(0, len(sequence) - _STRETCH)
+    body = sequence[skipped:]
+    found = []
+    for distance in _likely(body, min_turns):
+        start, stop = _stretch(body, distance, match)
+        if stop - start >= min_turns * distance:
+            found.append((times[skipped + stop - 1] - times[skipped + start], -distance, start, stop))
+    for _, _, start, stop in sorted(found, reverse=True):
+        period = find_period(body[start:stop], match, min_turns)
+        if period is not None:
+            return period, skipped + start, skipped + stop
+    return None
+
+
+def _stretch(body: Sequence[str], distance: int, match: float) -> tuple[int, int]:
+    """The longest stretch of which at least `match` equals what comes `distance` later."""
+    ends = len(body) - distance
+    best, gained, begin, previous, chosen = 0.0, 0.0, 0, 0, (0, 0)
+    for odd in [*(i for i, (a, b) in enumerate(zip(body, body[distance:], strict=False)) if a != b), ends]:
+        gained += (odd - previous) * (1 - match)
+        if gained > best:
+            best, chosen = gained, (begin, odd)
+        gained -= match
+        previous = odd + 1
+        if gained <= 0:
+            gained, begin = 0.0, previous
+    return chosen[0], chosen[1] + distance if chosen[1] else 0
+
+
 def find_period(sequence: Sequence[str], match: float, min_turns: int) -> int | None:
     """The smallest distance at which at least `match` of the sequence equals itself, or None.
 
@@ -23,6 +60,20 @@ def find_period(sequence: Sequence[str], match: float, min_turns: int) -> int | 
     body = sequence[len(sequence) // 4 :][:_STRETCH]
     if len(body) < 2 * min_turns:
         return None
+    likely = _likely(body, min_turns)
+    for period in likely:
+        odd = _mismatches(body, period)
+        if odd > (1 - match) * (len(body) - period) or not _whole(body, period):
+            continue
+        # Hundreds of one element-wise kernel and one other: the turn is as long as it takes until the other returns.
+        broken = odd >= 2 * min_turns and len(_regular(body, period)) <= _FEW
+        if not (broken and any(3 * _mismatches(body, longer) < odd for longer in likely if longer > period)):
+            return period
+    return None
+
+
+def _likely(body: Sequence[str], min_turns: int) -> list[int]:
+    """Distances at which operations often return, shortest first."""
     last: dict[str, int] = {}
     distances: Counter[int] = Counter()
     for index, what in enumerate(body):
@@ -39,16 +90,7 @@ def find_period(sequence: Sequence[str], match: float, min_turns: int) -> int | 
         for places in (seen, runs):
             for step in range(1, _STEPS):
                 distances.update(b - a for a, b in zip(places, places[step:], strict=False))
-    likely = sorted(distance for distance, _ in distances.most_common(_DISTANCES) if distance * min_turns <= len(body))
-    for period in likely:
-        odd = _mismatches(body, period)
-        if odd > (1 - match) * (len(body) - period) or not _whole(body, period):
-            continue
-        # Hundreds of one element-wise kernel and one other: the turn is as long as it takes until the other returns.
-        broken = odd >= 2 * min_turns and len(_regular(body, period)) <= _FEW
-        if not (broken and any(3 * _mismatches(body, longer) < odd for longer in likely if longer > period)):
-            return period
-    return None
+    return sorted(distance for distance, _ in distances.most_common(_DISTANCES) if distance * min_turns <= len(body))
 
 
 def _mismatches(body: Sequence[str], period: int) -> int:

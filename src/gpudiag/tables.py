@@ -190,7 +190,9 @@ TABLES: tuple[Table, ...] = (
         _c("sequence", "bigint", "position among the process's collectives"),
         _c("group", "varchar", "communicator, when known"),
         _c("op", "varchar", "all_reduce, all_gather, reduce_scatter, broadcast, send_recv or other"),
-        _c("bytes", "bigint", "message size, when known", "B"),
+        _c("bytes", "bigint", "message size, when known: of the whole array, for all_gather and reduce_scatter of one "
+           "rank's part", "B"),
+        _c("ranks", "integer", "how many ranks the communicator has, when known"),
     )),
     Table("event_edge", "a CUDA event recorded in one stream and waited for in another", (
         _c("from_op", "integer", "the last op before the record"),

@@ -67,7 +67,7 @@ def _lines(
         ).fetchall()
     else:
         before = bool(rule.price and set(rule.price.best) & _BEFORE_CALL)
-        counted = _vote(con, calls, "true" if before else "inside") or _vote(con, calls, "true")
+        counted = _vote(con, calls, "true" if before else "inside") or _vote(con, calls, "true") or _heading(con, calls)
     total = sum(row[3] for row in counted)
     lines = [(f, n, fn, k / total) for f, n, fn, k in counted[:_LINES] if k >= total / 10]
     # Where input was asked for comes before the code that prepared it: that is where the loader is set up.
@@ -80,6 +80,25 @@ def _vote(con: Connection, calls: Sequence[int], condition: str) -> list[tuple[s
         f"""
         select file, line, any_value(function), count(*) as n from call_sample
         where api_call in (select unnest(?::integer[])) and file is not null and {condition}
+        group by file, line order by n desc, file, line
+        """,
+        [list(calls)],
+    ).fetchall()
+
+
+def _heading(con: Connection, calls: Sequence[int]) -> list[tuple[str, int | None, str | None, int]]:
+    """Lines of the samples shortly before these calls, wherever they are.
+
+    A host that runs ahead makes the calls of a turn long before the GPU gets to it.
+    """
+    return con.execute(
+        """
+        select user_frame(y.frames).file as file, user_frame(y.frames).line as line,
+               any_value(user_frame(y.frames).function), count(*) as n
+        from py_sample y
+        asof join (select thread, start, "end" from api_call where id in (select unnest(?::integer[]))) c
+            on y.thread = c.thread and y.time <= c."end"
+        where y.time >= c.start - setting('cpu_phase_ns') and user_frame(y.frames).file is not null
         group by file, line order by n desc, file, line
         """,
         [list(calls)],

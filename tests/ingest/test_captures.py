@@ -27,7 +27,9 @@ COUNTS = {
 }
 
 
-@pytest.mark.parametrize("capture", FILES, ids=lambda path: f"{path.parent.name}-{path.name.split('.')[0]}")
+@pytest.mark.parametrize(
+    "capture", FILES, ids=lambda path: f"{path.parent.name}-{path.name.removesuffix('.sqlite.xz')}"
+)
 def test_the_reader_keeps_every_row(capture: Path, tmp_path: Path) -> None:
     con = create()
     ingest(capture, con, tmp_path)
@@ -36,9 +38,12 @@ def test_the_reader_keeps_every_row(capture: Path, tmp_path: Path) -> None:
     raw = sqlite3.connect(raw_file)
     tables = {row[0] for row in raw.execute("select name from sqlite_master")}
     for ours, theirs in COUNTS.items():
-        if all(word not in theirs or word in tables for word in ("NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_MEMCPY")):
+        if theirs.partition("from ")[2].split()[0] in tables:
             assert con.execute(ours).fetchall() == raw.execute(theirs).fetchall(), ours
-    # Every operation and every wait is tied to the call that made it.
-    assert con.execute("select count(*) from gpu_op where api_call is null or stream is null").fetchall() == [(0,)]
+    # Every operation and every wait is tied to the call that made it; unified memory moves by itself.
+    started = "coalesce(copy_kind, '') not like 'unified%' and (api_call is null or stream is null)"
+    assert con.execute(f"select count(*) from gpu_op where {started}").fetchall() == [(0,)]
     states = dict(con.execute("select name, state from capability").fetchall())
-    assert states["cuda_api"] == states["gpu_ops"] == states["sync"] == "recorded"
+    assert states["cuda_api"] == states["sync"] == "recorded"
+    lost = "CUPTI_ACTIVITY_KIND_KERNEL" not in tables  # one capture, by a fault of the profiler
+    assert (states["gpu_ops"] == "recorded") is not lost

@@ -374,6 +374,28 @@ def test_nccl_kernels_are_collectives_in_order(export: Export, tmp_path: Path) -
     ]
 
 
+def test_a_collective_has_the_size_that_its_own_call_states(export: Export, tmp_path: Path) -> None:
+    """Two kernels of one call, and one that was launched when a group ended, have none."""
+    export.con.execute("update StringIds set value = 'ncclDevKernel_AllReduce_Sum_f32_RING_LL' where id in (1, 2)")
+    starts = (12, 32, 52, 54, 75)
+    export.calls([(start, start + 1, tid(PID_A), n, 0) for n, start in enumerate(starts, 1)])
+    export.kernels([(start + 2, start + 9, PID_A, n) for n, start in enumerate(starts, 1)])
+    created = {"NCCL communicator ID": 2**64 - 1, "No. of ranks": 8, "Rank": 0, "CUDA device": 0}
+    sent = {"NCCL communicator ID": 2**64 - 1, "Message size [bytes]": 4096, "Reduction operation": "Sum"}
+    ranges = [(0, 5, created), (10, 20, sent), (30, 40, {"Message size [bytes]": 77}), (50, 60, sent), (70, 72, sent)]
+    export.table("NVTX_EVENTS", NVTX, [
+        (start, end, 59, "nccl", None, tid(PID_A), 2, json.dumps(said)) for start, end, said in ranges
+    ] + [(80, 90, 59, "nccl", None, tid(PID_A), 2, '{"Message size [bytes]": ')])  # fmt: skip
+    con = export.read(tmp_path)
+    assert con.execute('select bytes, "group", ranks from collective order by gpu_op').fetchall() == [
+        (4096, "18446744073709551615", 8),
+        (77, None, None),
+        (None, None, None),
+        (None, None, None),
+        (None, None, None),
+    ]
+
+
 def test_an_event_joins_two_streams(export: Export, tmp_path: Path) -> None:
     export.con.executemany(
         "insert into StringIds values (?, ?)",

@@ -62,6 +62,7 @@ def _read(capture: nsys_ids.Capture, file: str) -> None:
     nsys_sync.read_event_edges(capture)
     nsys_sync.read_collectives(capture)
     nsys_nvtx.read_nvtx(capture)
+    nsys_sync.read_messages(capture)
     nsys_misc.read_memory_events(capture)
     nsys_misc.read_os_calls(capture)
     nsys_misc.read_overhead(capture)

@@ -5,10 +5,17 @@ from __future__ import annotations
 import re
 
 from gpudiag.ingest.nsys_api import SANE
-from gpudiag.ingest.nsys_ids import Capture, discover_processes, discover_streams, relation, stream_map
+from gpudiag.ingest.nsys_ids import (
+    Capture,
+    discover_processes,
+    discover_streams,
+    relation,
+    stream_map,
+    thread_map,
+)
 from gpudiag.ingest.source import ints
 
-TEMPORARY = ("nsys_event_record", "nsys_event_wait")
+TEMPORARY = ("nsys_event_record", "nsys_event_wait", "nsys_message")
 
 _EVENTS = "CUPTI_ACTIVITY_KIND_CUDA_EVENT"
 _NO_STREAM = 4294967295
@@ -137,4 +144,46 @@ def read_collectives(capture: Capture) -> None:
         " row_number() over (partition by process, stream order by start, id) - 1 as sequence,"
         f" case name {case} end as op from gpu_op where kind = 'kernel' and id >= {capture.first['gpu_op']}"
         f" and name in ({', '.join(str(id_) for id_, _ in whens)})"
+    )
+
+
+_BYTES, _GROUP, _RANKS = "Message size [bytes]", "NCCL communicator ID", "No. of ranks"
+"""What NCCL writes beside the ranges of its own calls; not all of it in every version."""
+
+
+def read_messages(capture: Capture) -> None:
+    """Fill size, communicator and number of ranks of collectives, after NVTX.
+
+    NCCL annotates its calls; the kernel belongs to the call that launched it. A group of calls launches its kernels
+    when the group ends, so theirs remain unknown, as do those of a graph.
+    """
+    con, first = capture.con, capture.first["gpu_op"]
+    if (
+        not capture.source.has("NVTX_EVENTS")
+        or not con.execute("select 1 from collective where gpu_op >= ? limit 1", [first]).fetchall()
+    ):
+        return
+
+    def stated(field: str) -> str:
+        return f"try(json_extract_string(json, '$.\"{field}\"'))"
+
+    calls = f'select rid, start, "end", globalTid, {stated(_GROUP)} as communicator, {stated(_BYTES)} as bytes,'
+    con.execute(
+        f"create or replace temp table nsys_message as {calls} {stated(_RANKS)} as ranks from nsys_nvtx"
+        f" where not sampled and kind = 'push_pop' and (json like '%{_BYTES}%' or json like '%{_RANKS}%')"
+    )
+    # A communicator has as many ranks as its creation says; older versions do not name it, then all must agree.
+    con.execute(
+        'update collective set bytes = found.bytes, "group" = found.communicator, ranks = found.ranks from ('
+        "with created as (select globalTid >> 24 as key, communicator, max(try_cast(ranks as integer)) as ranks"
+        " from nsys_message where ranks is not null group by all having count(distinct ranks) = 1)"
+        " select any_value(o.id) as op, any_value(try_cast(m.bytes as bigint)) as bytes,"
+        " any_value(m.communicator) as communicator, any_value(c.ranks) as ranks"
+        " from collective k join gpu_op o on o.id = k.gpu_op join api_call a on a.id = o.api_call"
+        f" join {thread_map(capture)} on t.thread = a.thread"
+        ' asof join (from nsys_message where bytes is not null and "end" >= start) m'
+        " on m.globalTid = t.tid and m.start <= a.start"
+        " left join created c on c.key = m.globalTid >> 24 and c.communicator is not distinct from m.communicator"
+        f' where o.id >= {first} and a."end" <= m."end" group by m.rid having count(*) = 1'
+        ") found where found.op = collective.gpu_op"
     )

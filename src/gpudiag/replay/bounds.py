@@ -7,6 +7,7 @@ with the time freed is not known here, hence *upper* bounds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import duckdb
@@ -64,6 +65,12 @@ def claim(con: Connection, rule: Rule, rows: Sequence[Mapping[str, object]], loo
             result["loop"] = min(total_ns, result.get("loop", 0.0) + float(share) * total_ns)
     for part, ids in chosen.items():
         merge(result, _claim_ids(con, price.on, ids, edits, loop, part))
+    if Edit.BALANCE_RANKS in edits:  # the rest of its share is what the other ranks wait meanwhile
+        shares = [row.get("share") for row in rows if isinstance(row.get(price.on), list)]
+        whole = sum(float(share) for share in shares if isinstance(share, int | float)) * total_ns
+        rest = min(whole, total_ns) - sum(result.values())
+        if rest > 0:
+            result["loop"] = result.get("loop", 0.0) + rest
     return result
 
 
@@ -175,4 +182,4 @@ def merge(into: Claim, other: Claim) -> None:
 
 def measure(a: Claim, total_ns: float) -> float:
     """The part of the loop that a claim removes, 0 to 1."""
-    return min(1.0, sum(a.values()) / total_ns) if total_ns > 0 else 0.0
+    return min(1.0, math.fsum(a.values()) / total_ns) if total_ns > 0 else 0.0

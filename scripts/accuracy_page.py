@@ -10,7 +10,7 @@ from statistics import mean, median, stdev
 import yaml
 
 import corpus
-from scoring import NEAR_LINES, WORTH, Score
+from scoring import NEAR_LINES, UNANNOTATED, WORTH, Score
 
 MISSES = corpus.ROOT / "fixtures" / "misses.yaml"
 FAMILIES = {
@@ -23,6 +23,8 @@ NOTICE = "<!-- Written by scripts/scorecard.py; change the programs or the rules
 
 def page(scores: Sequence[Score]) -> str:
     """The whole page."""
+    bare = [s for s in scores if s.suffix == UNANNOTATED]
+    scores = [s for s in scores if s.suffix != UNANNOTATED]
     slow = [s for s in scores if s.role == "slow" and s.answerable]
     waiting = [s for s in scores if s.role == "slow" and not s.answerable]
     healthy = [s for s in scores if s.role == "healthy"]
@@ -30,7 +32,7 @@ def page(scores: Sequence[Score]) -> str:
     parts = [
         NOTICE,
         "# How often gpudiag is right",
-        headline(scores),
+        headline([*scores, *bare]),
         _how(),
         "## By family",
         _families(slow),
@@ -43,6 +45,8 @@ def page(scores: Sequence[Score]) -> str:
         _healthy(healthy),
         "## Fixed variants",
         _still(fixed),
+        "## Without annotations",
+        _bare(bare),
         "## What was said instead",
         _confusion(slow, healthy),
         "## Misses",
@@ -57,6 +61,9 @@ def page(scores: Sequence[Score]) -> str:
 
 def headline(scores: Sequence[Score]) -> str:
     """The result in a few lines."""
+    bare = [s for s in scores if s.suffix == UNANNOTATED and s.role == "slow" and s.answerable]
+    bare_healthy = [s for s in scores if s.suffix == UNANNOTATED and s.role == "healthy"]
+    scores = [s for s in scores if s.suffix != UNANNOTATED]
     slow = [s for s in scores if s.role == "slow" and s.answerable]
     healthy = [s for s in scores if s.role == "healthy"]
     timeline = [s for s in slow if s.family not in corpus.KERNEL_FAMILIES]
@@ -73,6 +80,12 @@ def headline(scores: Sequence[Score]) -> str:
         "Planted cause or alternate is first, causes that a timeline shows": _part(timeline, lambda s: s.hit),
         "Planted line named, of host-side causes that samples could show": _part(placed, lambda s: bool(s.place)),
         f"Healthy programs with a finding worth more than {WORTH:.0%}": _part(healthy, lambda s: bool(s.alarms)),
+        "Without the program's NVTX ranges, planted cause or alternate is the first finding": _part(
+            bare, lambda s: s.hit
+        ),
+        f"Without them, healthy programs with a finding worth more than {WORTH:.0%}": _part(
+            bare_healthy, lambda s: bool(s.alarms)
+        ),
         "Measured time after the fix lies in the printed interval": _part(timed, lambda s: bool(s.inside)),
         "The fix was worth more than the printed maximum": _part(timed, lambda s: s.exceeded),
     }
@@ -172,6 +185,17 @@ def _still(fixed: Sequence[Score]) -> str:
     return f"{how}\n\n{_table(['fixed variant', f'findings above {WORTH:.0%}'], rows)}\n\n{quiet}"
 
 
+def _bare(bare: Sequence[Score]) -> str:
+    how = (
+        "The same captures with the program's NVTX ranges left out after reading: the loop has to be found from what"
+        " repeats. Listed are those where the answer then is another one; these are no misses of the page above."
+    )
+    rows = [
+        [s.name.partition(",")[0], s.planted or "none", s.first or "none"] for s in bare if s.answerable and not s.hit
+    ]
+    return f"{how}\n\n{_table(['program', 'planted', 'first finding'], rows)}"
+
+
 def _confusion(slow: Sequence[Score], healthy: Sequence[Score]) -> str:
     planted = sorted({str(s.planted) for s in slow})
     rows = []
@@ -198,7 +222,7 @@ def unexplained(scores: Sequence[Score]) -> list[Score]:
 
 
 def _missed(score: Score) -> bool:
-    if score.role == "fixed" or not score.answerable:
+    if score.role == "fixed" or not score.answerable or score.suffix == UNANNOTATED:
         return False
     return not score.hit or score.place is False or bool(score.forbidden)
 
@@ -209,7 +233,7 @@ def _misses(scores: Sequence[Score]) -> str:
 
 
 def _pending() -> str:
-    rows = [f"* {name}: {why}." for what in ("captures", "times") for name, why in corpus.pending(what).items()]
+    rows = [f"* {name}: {why}." for what in corpus.PENDING_KINDS for name, why in corpus.pending(what).items()]
     return "\n".join(rows) or "Nothing is missing."
 
 

@@ -22,6 +22,7 @@ WORKLOADS = ROOT / "fixtures" / "workloads"
 SPLIT = ROOT / "fixtures" / "split.yaml"
 PENDING = ROOT / "fixtures" / "pending.yaml"
 
+PENDING_KINDS = ("captures", "times", "profiles", "again")
 KERNEL_FAMILIES = "CKLW"  # shown by an Nsight Compute page, not by the timeline
 
 
@@ -79,7 +80,7 @@ def splits() -> dict[str, str]:
 
 @cache
 def pending(what: str) -> dict[str, str]:
-    """What is still missing and why; `what` is captures or times."""
+    """What is still missing and why; `what` is one of PENDING_KINDS."""
     return dict(yaml.safe_load(PENDING.read_text())[what] or {})
 
 

@@ -18,7 +18,7 @@ from dataclasses import asdict
 
 import accuracy_page
 import corpus
-from scoring import Score, judge
+from scoring import Score, judge, judge_unannotated
 
 PAGE = corpus.ROOT / "docs" / "accuracy.md"
 DATA = corpus.ROOT / "docs" / "accuracy.json"
@@ -30,8 +30,11 @@ def scores(only: Iterable[str] = ()) -> list[Score]:
     if unknown := wanted - {case.slug for case in corpus.cases()}:
         raise SystemExit(f"No such program: {', '.join(sorted(unknown))}. They are in fixtures/workloads.")
     cases = [case for case in corpus.cases() if case.taken and (not wanted or case.slug in wanted)]
+    timelines = [case for case in cases if case.role != "fixed" and case.suffix == "" and not case.kernel_page]
     with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        return list(pool.map(judge, cases))
+        annotated = pool.map(judge, cases)
+        unannotated = pool.map(judge_unannotated, [case for case in timelines if len(case.captures) == 1])
+        return [*annotated, *unannotated]
 
 
 def as_json(found: Sequence[Score]) -> str:

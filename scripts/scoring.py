@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import corpus
+from gpudiag import store
+from gpudiag.ingest import ingest
+from gpudiag.library import load
 from gpudiag.model import Finding, Report
-from gpudiag.pipeline import explain
+from gpudiag.pipeline import build_report, explain, prepare
 
 NEAR_LINES = 8  # a sample names the line being run, which may be another one of a statement or of the planted function
 WORTH = 0.05  # design §6: a finding on a healthy program counts when it promises more than this part of the steady time
+UNANNOTATED = "/ranges left out"
 HOST = "HSADMO"  # families whose cause is a line of host code
 
 
@@ -21,7 +27,7 @@ class Score:
     variant: str
     split: str
     role: str
-    suffix: str  # which of the variant's captures: "", /no-nvtx or /kernels
+    suffix: str  # which of the variant's captures: "", /no-nvtx, /kernels or UNANNOTATED
     planted: str | None
     first: str | None
     rank: int | None
@@ -85,6 +91,21 @@ def judge(case: corpus.Case) -> Score:
     timed = explain(list(case.captures), iteration_times={"": before * 1e6})
     first = next((f for f in timed.findings if f.code == found.first), None)
     return replace(found, **_prediction(case, first)) if first else found  # type: ignore[arg-type]
+
+
+def judge_unannotated(case: corpus.Case) -> Score:
+    """The same capture as if the program had no NVTX ranges: they are left out after reading."""
+    with tempfile.TemporaryDirectory() as folder:
+        con = store.create(small=True)
+        try:
+            ingest(case.capture, con, Path(folder))
+            con.execute("delete from nvtx_range")
+            library = load()
+            prepare(con, library)
+            store.lock(con)
+            return replace(score(case, build_report(con, library, {})), suffix=UNANNOTATED)
+        finally:
+            con.close()
 
 
 def score(case: corpus.Case, report: Report) -> Score:

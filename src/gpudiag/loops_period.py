@@ -16,14 +16,19 @@ Connection = duckdb.DuckDBPyConnection
 def loop_from_period(con: Connection, process: int, settings: Settings) -> Found | None:
     """A loop from what the busiest launching thread repeats: the operations it starts and the calls that hold it.
 
-    Calls tell turns apart that launch one kernel again and again; where they come irregularly, operations alone decide.
+    Calls tell turns apart that launch one kernel again and again. Operations alone decide where such calls are too rare
+    to have a part in what repeats.
     """
     rows = _started(con, process, settings)
-    for events in (rows, [row for row in rows if row.is_op]):
-        found = _repeated(con, process, events, settings)
-        if found:
-            return found
-    return None
+    found = _repeated(con, process, rows, settings)
+    if found:
+        return found
+    found = _repeated(con, process, [row for row in rows if row.is_op], settings)
+    if found is None:
+        return None
+    first, last = found.runs[0].bounds[0][0], found.runs[0].bounds[-1][1]
+    inside = [row.is_op for row in rows if first <= row.start < last]
+    return found if inside.count(False) <= (1 - settings["period_match"]) * len(inside) else None
 
 
 class _Event(NamedTuple):
@@ -99,7 +104,7 @@ def _stands_for(con: Connection, process: int, bounds: list[tuple[int, int]], se
     held: tuple[float, ...] = (
         inside[0] / max(total[0], 1),
         inside[1] / max(total[1], 1),
-        (bounds[-1][1] - bounds[0][0]) / (row[1] - row[0]),
+        sum(end - start for start, end in bounds) / max(row[1] - row[0], 1),  # pauses belong to no turn
     )
     return max(held) >= settings["min_coverage"]
 

@@ -14,7 +14,7 @@ from gpudiag.model import Finding, Report
 from gpudiag.pipeline import build_report, explain, prepare
 
 NEAR_LINES = 8  # a sample names the line being run, which may be another one of a statement or of the planted function
-WORTH = 0.05  # design §6: a finding on a healthy program counts when it promises more than this part of the steady time
+WORTH = 0.05  # a finding on a healthy program counts when it promises more than this part of the steady time
 UNANNOTATED = "/ranges left out"
 HOST = "HSADMO"  # families whose cause is a line of host code
 
@@ -33,9 +33,7 @@ class Score:
     rank: int | None
     forbidden: tuple[str, ...]  # findings that the label rules out
     alarms: tuple[str, ...]  # on a healthy or fixed variant: findings worth more than WORTH
-    place: bool | None = (
-        None  # whether the first finding names the planted line; None where no sample fell on its calls
-    )
+    place: bool | None = None  # whether the first finding names the planted line; None: no sample fell on its calls
     before_ms: float | None = None
     predicted_ms: float | None = None
     low_ms: float | None = None

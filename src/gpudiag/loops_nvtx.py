@@ -9,11 +9,12 @@ from __future__ import annotations
 import bisect
 import math
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import duckdb
 
-from gpudiag.loops import Found, Settings, Turns, belonging, turn_bounds
+from gpudiag.loops import Found, Settings, Turns, turn_bounds
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -64,14 +65,13 @@ class Candidate:
 Group = list[Candidate]
 
 
-def loops_from_nvtx(con: Connection, settings: Settings) -> list[Found]:
-    """The annotated loops of all processes; the same path in processes of one capture, or of one job, is one loop."""
+def loops_from_nvtx(con: Connection, settings: Settings, owners: Mapping[int, tuple[str, int]]) -> list[Found]:
+    """The annotated loops of all processes; the same path in processes of one capture or job is one loop."""
     rows = con.execute(_CANDIDATES, [int(settings["min_turns"])]).fetchall()
     by_thread: dict[tuple[int, int], list[Candidate]] = defaultdict(list)
     for row in rows:
         candidate = Candidate(*row)
         by_thread[candidate.process, candidate.thread].append(candidate)
-    owners = belonging(con)
     found: dict[tuple[tuple[str, int], str], Found] = {}
     for (process, thread), candidates in by_thread.items():
         groups = _without_rehearsals(_without_operators(_choose(candidates)), candidates)

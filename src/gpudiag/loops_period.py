@@ -87,13 +87,7 @@ def _repeated(con: Connection, process: int, events: list[_Event], settings: Set
     bounds = turn_bounds(con, begins, ends, process, settings)
     if not _stands_for(con, process, bounds, settings):
         return None
-    return Found(f"every {_short(con, opener)}", None, "period", [Turns(process, events[0].thread, bounds)])
-
-
-def _short(con: Connection, kernel: str) -> str:
-    """A kernel's base name."""
-    row = con.execute("select any_value(short) from name where text = ?", [kernel]).fetchone()
-    return str(row[0]) if row and row[0] else kernel
+    return Found(f"every {opener}", None, "period", [Turns(process, events[0].thread, bounds)])
 
 
 def _stands_for(con: Connection, process: int, bounds: list[tuple[int, int]], settings: Settings) -> bool:

@@ -27,8 +27,8 @@ def detect(con: Connection) -> None:
     """
     con.execute('delete from loop; delete from iteration; delete from "window"')
     settings: Settings = dict(con.execute("select name, value from setting").fetchall())
-    loops = loops_from_nvtx(con, settings)
     owners = belonging(con)
+    loops = loops_from_nvtx(con, settings, owners)
     for (process,) in con.execute("select distinct process from gpu_op order by 1").fetchall():
         inside = _annotated_work(con, loops, process)
         if not _explained(con, inside, process, settings):

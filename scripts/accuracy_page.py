@@ -10,6 +10,8 @@ from statistics import mean, median, stdev
 import yaml
 
 import corpus
+import price_page
+from price_page import Cell, Stage
 from scoring import NEAR_LINES, UNANNOTATED, WORTH, Score
 
 MISSES = corpus.ROOT / "fixtures" / "misses.yaml"
@@ -21,7 +23,7 @@ FAMILIES = {
 NOTICE = "<!-- Written by scripts/scorecard.py; change the programs or the rules instead. -->"
 
 
-def page(scores: Sequence[Score]) -> str:
+def page(scores: Sequence[Score], cells: Sequence[Cell], stages: Sequence[Stage]) -> str:
     """The whole page."""
     bare = [s for s in scores if s.suffix == UNANNOTATED]
     scores = [s for s in scores if s.suffix != UNANNOTATED]
@@ -33,11 +35,16 @@ def page(scores: Sequence[Score]) -> str:
         NOTICE,
         "# How often gpudiag is right",
         headline([*scores, *bare]),
+        "## How good the prices are",
+        "\n".join(f"* {line}" for line in price_page.headline(scores, stages)),
+        "## How it is measured",
         _how(),
         "## By family",
         _families(slow),
         "## Programs with a planted fault",
         _programs(slow),
+        "## Prices beside measured fixes",
+        price_page.section(scores, cells, stages),
         "## Programs whose cause has no rule yet",
         "Captured now, scored when the rule is there. What is said of them today:",
         _programs(waiting),
@@ -67,7 +74,7 @@ def headline(scores: Sequence[Score]) -> str:
     slow = [s for s in scores if s.role == "slow" and s.answerable]
     healthy = [s for s in scores if s.role == "healthy"]
     timeline = [s for s in slow if s.family not in corpus.KERNEL_FAMILIES]
-    placed, timed = [s for s in slow if s.place is not None], [s for s in slow if s.inside is not None]
+    placed = [s for s in slow if s.place is not None]
     found = {
         "Planted cause, or an alternate that its label accepts, is the first finding": _part(slow, lambda s: s.hit),
         "Planted cause itself is the first finding": _part(slow, lambda s: s.exact),
@@ -86,8 +93,6 @@ def headline(scores: Sequence[Score]) -> str:
         f"Without them, healthy programs with a finding worth more than {WORTH:.0%}": _part(
             bare_healthy, lambda s: bool(s.alarms)
         ),
-        "Measured time after the fix lies in the printed interval": _part(timed, lambda s: bool(s.inside)),
-        "The fix was worth more than the printed maximum": _part(timed, lambda s: s.exceeded),
     }
     lines = [f"* {what}: {result}." for what, result in found.items()]
     for split in ("development", "validation"):
@@ -103,10 +108,7 @@ are of variants. Each is captured once and explained as a user would. A hit is t
 program's `.expect.yaml` lists. Kernel causes (C, K, L, W) are read from an Nsight Compute page, the others from the
 timeline. A place is right when the first finding's file is the planted one and its line within {NEAR_LINES} lines or
 in the planted function. The rules' constants were set on the *development* programs; *validation* programs set none
-([the split](../fixtures/split.yaml)). Predictions are upper bounds on the gain until the timeline is re-simulated
-([why](decisions/0004-prices-are-upper-bounds-until-the-replay.md)): their intervals reach from the best case to no
-gain at all. They are made with the unprofiled iteration time given, by taking the profiled share over; where that share
-is too small, the fix is worth more than the printed maximum, mostly by a few percent. `.venv/bin/python
+([the split](../fixtures/split.yaml)). `.venv/bin/python
 scripts/scorecard.py` makes this page anew."""
 
 
@@ -133,7 +135,7 @@ def _families(slow: Sequence[Score]) -> str:
                              f"{_count(placed, lambda s: bool(s.place))}/{len(placed)}" if placed else "",
                              f"{_count(timed, lambda s: bool(s.inside))}/{len(timed)}" if timed else "",
                              _error(timed)])  # fmt: skip
-    head = ["family", "split", "variants", "first", "first three", "place", "interval holds", "best case, median error"]
+    head = ["family", "split", "variants", "first", "first three", "place", "interval holds", "median error"]
     return _table(head, rows)
 
 
@@ -142,14 +144,14 @@ def _count(scores: Sequence[Score], right: Callable[[Score], bool]) -> int:
 
 
 def _error(timed: Sequence[Score]) -> str:
-    errors = [abs(s.low_ms - s.measured_ms) / s.measured_ms for s in timed if s.low_ms is not None and s.measured_ms]
+    errors = [abs(s.error) for s in timed if s.priced and s.error is not None]
     return f"{median(errors):.0%}" if errors else ""
 
 
 def _programs(slow: Sequence[Score]) -> str:
     rows = [[s.name, s.split[:3], s.planted, s.first or "none", _hit(s), _said(s.place), _ms(s.before_ms),
-             _ms(s.low_ms), _ms(s.measured_ms), ", ".join(s.forbidden)] for s in slow]  # fmt: skip
-    head = ["program", "split", "planted", "first finding", "hit", "place", "slow, ms", "best case, ms", "fixed, ms",
+             _ms(s.measured_ms), ", ".join(s.forbidden)] for s in slow]  # fmt: skip
+    head = ["program", "split", "planted", "first finding", "hit", "place", "slow, ms", "fixed, ms",
             "said but ruled out"]  # fmt: skip
     return _table(head, rows)
 

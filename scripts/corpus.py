@@ -104,6 +104,12 @@ def cases() -> tuple[Case, ...]:
     return tuple(found)
 
 
+@cache
+def document(slug: str) -> dict[str, Any]:
+    """A program's whole `.expect.yaml`."""
+    return dict(yaml.safe_load((WORKLOADS / f"{slug}.expect.yaml").read_text()))
+
+
 def _cases_of(slug: str, document: dict[str, Any]) -> list[Case]:
     found = []
     for variant, about in document["variants"].items():

@@ -18,6 +18,7 @@ from dataclasses import asdict
 
 import accuracy_page
 import corpus
+import price_page
 from scoring import Score, judge, judge_unannotated
 
 PAGE = corpus.ROOT / "docs" / "accuracy.md"
@@ -65,7 +66,7 @@ def worse(before: dict[str, dict[str, object]], after: Sequence[Score]) -> list[
     return [*said, *(f"{key}: scored before, and now missing." for key in sorted(gone))]
 
 
-def check(found: Sequence[Score]) -> list[str]:
+def check(found: Sequence[Score], text: str) -> list[str]:
     """Why the committed tables cannot stay as they are; empty when they can."""
     if lost := sorted(corpus.missing() - corpus.pending("captures").keys()):
         return [f"{name}: a capture is missing, and fixtures/pending.yaml does not say so." for name in lost]
@@ -77,7 +78,7 @@ def check(found: Sequence[Score]) -> list[str]:
     ]
     if not problems and (DATA.read_text("utf-8"), PAGE.read_text("utf-8")) != (
         as_json(found),
-        accuracy_page.page(found),
+        text,
     ):
         problems = ["docs/accuracy.md or .json is stale: run `python scripts/scorecard.py` and commit what it writes."]
     return problems
@@ -92,11 +93,12 @@ def main() -> int:
     if args.check and args.only:
         parser.error("--check compares the whole corpus: leave --only away.")
     found = scores(filter(None, args.only.split(",")))
+    two, curve = ([], []) if args.only else (price_page.cells(), price_page.stages())
+    text = accuracy_page.page(found, two, curve)
     if args.check:
-        problems = check(found)
+        problems = check(found, text)
         print("\n".join(problems) or accuracy_page.headline(found))
         return 1 if problems else 0
-    text = accuracy_page.page(found)
     if not args.only:
         PAGE.write_text(text, "utf-8")
         DATA.write_text(as_json(found), "utf-8")

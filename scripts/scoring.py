@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+import duckdb
 
 import corpus
 from gpudiag import store
 from gpudiag.ingest import ingest
-from gpudiag.library import load
+from gpudiag.library import Library, load
 from gpudiag.model import Finding, Report
-from gpudiag.pipeline import build_report, explain, prepare
+from gpudiag.pipeline import build_report, prepare
+from gpudiag.replay import graph, record, simulate
+
+Connection = duckdb.DuckDBPyConnection
 
 NEAR_LINES = 8  # a sample names the line being run, which may be another one of a statement or of the planted function
+SAME_LOOP = 0.7  # a turn shorter than this part of the label's iteration is another loop's
 WORTH = 0.05  # a finding on a healthy program counts when it promises more than this part of the steady time
 UNANNOTATED = "/ranges left out"
 HOST = "HSADMO"  # families whose cause is a line of host code
@@ -35,10 +43,16 @@ class Score:
     alarms: tuple[str, ...]  # on a healthy or fixed variant: findings worth more than WORTH
     place: bool | None = None  # whether the first finding names the planted line; None: no sample fell on its calls
     before_ms: float | None = None
+    kind: str | None = None  # of the price: expected, upper_bound, lower_bound or test_needed
     predicted_ms: float | None = None
     low_ms: float | None = None
     high_ms: float | None = None
+    blind_low_ms: float | None = None  # the interval without the unprofiled time, as parts of it
+    blind_high_ms: float | None = None
     measured_ms: float | None = None
+    other_fix: str | None = None  # how the measured fix differs from the one that is priced
+    replay_off: float | None = None  # by which part the unedited replay misses the recorded window
+    starts_off: float | None = None  # 95th percentile of the operations' start errors, in iterations
 
     @property
     def name(self) -> str:
@@ -68,9 +82,43 @@ class Score:
         return self.hit and self.first == self.planted
 
     @property
+    def priced(self) -> bool:
+        """Whether an expected price can be held against a measured one."""
+        return self.kind == "expected" and self.predicted_ms is not None and self.measured_ms is not None
+
+    @property
+    def error(self) -> float | None:
+        """Predicted over measured time after the fix, less one."""
+        return self.predicted_ms / self.measured_ms - 1 if self.predicted_ms and self.measured_ms else None
+
+    @property
+    def gain_error(self) -> float | None:
+        """The same of what the fix saves."""
+        if self.before_ms is None or self.predicted_ms is None or self.measured_ms is None:
+            return None
+        saved = self.before_ms - self.measured_ms
+        return (self.before_ms - self.predicted_ms) / saved - 1 if saved else None
+
+    @property
+    def width(self) -> float | None:
+        """Half the interval over its middle."""
+        if self.low_ms is None or self.high_ms is None or self.low_ms + self.high_ms == 0:
+            return None
+        return (self.high_ms - self.low_ms) / (self.high_ms + self.low_ms)
+
+    @property
     def exceeded(self) -> bool:
-        """Whether the fix was worth more than the printed maximum."""
-        return self.measured_ms is not None and self.low_ms is not None and self.measured_ms < self.low_ms
+        """Whether the fix was worth over a tenth more than an upper bound promised."""
+        if self.kind != "upper_bound" or self.measured_ms is None or self.low_ms is None:
+            return False
+        return self.measured_ms < 0.9 * self.low_ms
+
+    @property
+    def blind_inside(self) -> bool | None:
+        """Whether the measured time lies in the interval that is printed when no unprofiled time is given."""
+        if self.measured_ms is None or self.blind_low_ms is None or self.blind_high_ms is None:
+            return None
+        return self.blind_low_ms <= self.measured_ms <= self.blind_high_ms
 
     @property
     def inside(self) -> bool | None:
@@ -80,30 +128,75 @@ class Score:
         return self.low_ms <= self.measured_ms <= self.high_ms
 
 
+@contextmanager
+def opened(case: corpus.Case, *, annotated: bool = True) -> Iterator[tuple[Connection, Library]]:
+    """A prepared store of the case's captures; without the program's NVTX ranges if so asked."""
+    with tempfile.TemporaryDirectory() as folder:
+        con = store.create(small=True)
+        try:
+            for capture in case.captures:
+                ingest(capture, con, Path(folder))
+            if not annotated:
+                con.execute("delete from nvtx_range")
+            library = load()
+            prepare(con, library)
+            store.lock(con)
+            yield con, library
+        finally:
+            con.close()
+
+
 def judge(case: corpus.Case) -> Score:
     """Explain the case's captures as a user would; once more with the unprofiled iteration time for the prediction."""
-    found = score(case, explain(list(case.captures)))
-    before = corpus.iteration_ms(case.slug, case.variant)
-    if found.role != "slow" or not found.hit or case.kernel_page or not before:
-        return found
-    timed = explain(list(case.captures), iteration_times={"": before * 1e6})
-    first = next((f for f in timed.findings if f.code == found.first), None)
-    return replace(found, **_prediction(case, first)) if first else found  # type: ignore[arg-type]
+    with opened(case) as (con, library):
+        report = build_report(con, library, {})
+        found = score(case, report)
+        if case.kernel_page:
+            return found
+        found = replace(found, **_replayed(con, report, library.setting_values))  # type: ignore[arg-type]
+        before = corpus.iteration_ms(case.slug, case.variant)
+        if found.role != "slow" or not found.hit or not before:
+            return found
+        timed = build_report(con, library, {"": before * _turns_in(case, report) * 1e6})
+    first = next((f for f in (*timed.findings, *timed.minor) if f.code == found.first), None)
+    blind = {"blind_low_ms": found.low_ms, "blind_high_ms": found.high_ms}
+    return replace(found, **blind, **_prediction(case, first)) if first else found  # type: ignore[arg-type]
 
 
 def judge_unannotated(case: corpus.Case) -> Score:
     """The same capture as if the program had no NVTX ranges: they are left out after reading."""
-    with tempfile.TemporaryDirectory() as folder:
-        con = store.create(small=True)
-        try:
-            ingest(case.capture, con, Path(folder))
-            con.execute("delete from nvtx_range")
-            library = load()
-            prepare(con, library)
-            store.lock(con)
-            return replace(score(case, build_report(con, library, {})), suffix=UNANNOTATED)
-        finally:
-            con.close()
+    with opened(case, annotated=False) as (con, library):
+        return replace(score(case, build_report(con, library, {})), suffix=UNANNOTATED)
+
+
+def _turns_in(case: corpus.Case, report: Report) -> float:
+    """The found loop's turn as a part of the label's iteration: a micro-batch may be what repeats in a step."""
+    traced = corpus.label(case.slug)["variants"][case.variant].get("nsys", {}).get("traced_iteration_ms")
+    if not traced or not report.run.loops:
+        return 1.0
+    part = report.run.loops[0].iteration_ms / float(traced)
+    return part if part < SAME_LOOP else 1.0
+
+
+def _replayed(con: Connection, report: Report, settings: Mapping[str, float]) -> dict[str, float]:
+    """How well the longest loop's unedited replay reproduces what was recorded."""
+    if not report.run.loops:
+        return {}
+    recorded = replayed = 0.0
+    starts: list[float] = []
+    for window in record.windows(con, report.run.loops[0].id, settings["replay_min_cover"]):
+        seen = record.read(con, window)
+        if not len(seen.calls) or not len(seen.ops):
+            continue
+        one = graph.build(seen, settings)
+        ends = simulate.replay(one)
+        recorded += one.length
+        replayed += simulate.length(one, ends)
+        turn = one.length / one.turns
+        starts += (abs(ends[one.op] - one.duration[one.op] - seen.ops.start) / turn).tolist()
+    if not recorded:
+        return {}
+    return {"replay_off": replayed / recorded - 1, "starts_off": sorted(starts)[int(0.95 * (len(starts) - 1))]}
 
 
 def score(case: corpus.Case, report: Report) -> Score:
@@ -143,18 +236,21 @@ def _place(case: corpus.Case, first: Finding) -> bool | None:
     return named.function in place.get("functions", []) or abs((named.line or 0) - corpus.line_of(place)) <= NEAR_LINES
 
 
-def _prediction(case: corpus.Case, first: Finding) -> dict[str, float | None]:
+def _prediction(case: corpus.Case, first: Finding) -> dict[str, float | str | None]:
     """The report's interval beside the fixed variant's time; a kernel's gain is carried over to the iteration."""
-    fixed = case.expect.get("fixed_by")
+    fixed = case.expect.get("by_code", {}).get(first.code) or case.expect.get("fixed_by")
     measured = corpus.iteration_ms(case.slug, fixed[0] if isinstance(fixed, list) else fixed) if fixed else None
     before, gain = corpus.iteration_ms(case.slug, case.variant), first.gain
+    found = {"before_ms": before, "measured_ms": measured, "kind": gain.kind, "other_fix": _other_fix(case, first)}
     if not before or not gain.before_ms or gain.after_ms is None or gain.low_ms is None or gain.high_ms is None:
-        return {"before_ms": before, "measured_ms": measured}
+        return found
     scale = before / gain.before_ms
-    return {
-        "before_ms": before,
-        "predicted_ms": gain.after_ms * scale,
-        "low_ms": gain.low_ms * scale,
-        "high_ms": gain.high_ms * scale,
-        "measured_ms": measured,
-    }
+    interval = {"predicted_ms": gain.after_ms, "low_ms": gain.low_ms, "high_ms": gain.high_ms}
+    return found | {name: value * scale for name, value in interval.items()}
+
+
+def _other_fix(case: corpus.Case, first: Finding) -> str | None:
+    said = case.expect.get("other_fix")
+    if not said and first.code != case.expect.get("top") and first.code not in case.expect.get("by_code", {}):
+        return f"the planted cause is {case.expect.get('top')}"
+    return str(said) if said else None

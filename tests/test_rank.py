@@ -37,19 +37,20 @@ def program(stretch: float = 1, line: int = 31) -> Case:
 
 
 def rule(code: str, severity: str = "high", **changes: Any) -> Rule:
-    price = {"kind": "upper_bound", "on": "pieces", "high": ["graph_region"]}
+    price = {"kind": "upper_bound", "on": "pieces", "high": ["overlap_collective"]}  # is not replayed
     return Rule.model_validate({
         "code": code, "kind": "finding", "id": "x", "title": f"Title {code}", "severity": severity, "query": "select 1",
         "message": "m", "why": "w", "not_a_problem_when": "n", "price": price, "locate": ("python",), **changes,
     })  # fmt: skip
 
 
+EXPECTED = {"price": {"kind": "expected", "on": "pieces", "expected": ["to_workers"], "high": ["drop_range"]}}
 TEST = {"price": {"kind": "test_needed", "test": "Run it twice."}}
 
 
 def ranked(
     *fired: tuple[Rule, Sequence[Row]], case: Case | None = None, times: dict[str, float] | None = None, **more: Any
-) -> tuple[list[Finding], list[Finding]]:
+) -> tuple[list[Finding], list[Finding], dict[int, float]]:
     with opened(case or program(), *VIEWS) as con:
         run = summary.run(con, library().setting_values, times or {})
         outcomes = tuple(Fired(rule=r, rows=tuple(rows)) for r, rows in fired)
@@ -65,7 +66,7 @@ def codes(findings: Sequence[Finding]) -> list[str]:
 
 
 def test_what_is_worth_most_comes_first() -> None:
-    found, minor = ranked(
+    found, minor, _ = ranked(
         (rule("A01"), pieces(0, 1)), (rule("B01"), pieces(2, 3, 4, 5)), (rule("C01"), pieces(6, 7, 8))
     )
     assert codes(found) == ["B01", "C01", "A01"]
@@ -81,7 +82,7 @@ def test_a_milder_mistake_must_be_worth_more_to_come_first() -> None:
 
 
 def test_no_microsecond_is_promised_twice() -> None:
-    found, _ = ranked(
+    found, *_ = ranked(
         (rule("A01"), pieces(0, 1, 2, 3, 4)), (rule("B01"), pieces(0, 1, 2, 3)), (rule("C01"), pieces(5, 6)),
     )  # fmt: skip
     assert codes(found) == ["A01", "C01", "B01"], "what B01 would save is saved already"
@@ -103,8 +104,42 @@ def test_a_gain_is_a_time_before_and_after() -> None:
     assert finding.gain.before_ms == pytest.approx(0.05), "the time without the profiler counts, when it is known"
 
 
+def test_an_expected_gain_is_replayed_and_lies_within_its_range() -> None:
+    [finding] = ranked((rule("A01", **EXPECTED), pieces(0, 1, 2, 3, 4)))[0]
+    gain = finding.gain
+    assert (gain.kind, gain.basis) == ("expected", "loop")
+    assert gain.before_ms is not None and gain.after_ms is not None and gain.low_ms is not None
+    assert gain.before_ms == pytest.approx(0.1)
+    # Half of the turns lose the 97 µs of host work before the next launch; the host does not wait for the GPU.
+    assert gain.after_ms == pytest.approx(0.1 - 0.5 * 0.097, rel=0.03)
+    assert gain.high_ms is not None and gain.low_ms <= gain.after_ms <= gain.high_ms < gain.before_ms
+
+
+def test_no_microsecond_is_promised_twice_by_the_replay() -> None:
+    found, *_ = ranked((rule("A01", **EXPECTED), pieces(0, 1, 2, 3, 4)), (rule("B01", **EXPECTED), pieces(2, 3, 4)))
+    first, second = (finding.gain for finding in found)
+    assert codes(found) == ["A01", "B01"]
+    assert second.share is not None and second.share > 0.1, "alone it would be worth this"
+    assert second.cumulative_after_ms == first.cumulative_after_ms == first.after_ms
+
+
+def test_a_known_worth_comes_before_a_bound_that_is_hardly_higher() -> None:
+    known, bound = rule("B01", **EXPECTED), rule("A01")
+    assert codes(ranked((bound, pieces(0, 1, 2, 3)), (known, pieces(5, 6, 7, 8)))[0]) == ["B01", "A01"]
+    assert codes(ranked((bound, pieces(0, 1, 2, 3, 4, 5)), (known, pieces(7, 8)))[0]) == ["A01", "B01"]
+
+
+def test_a_loop_whose_replay_misses_the_recorded_time_is_named_and_priced_by_a_bound() -> None:
+    case = program(stretch=10)
+    case["iteration"] = [turns(9, 1000), {"start": 9000, "duration": 400}]
+    case["api_call"][0]["every"] = 10  # launched long before, yet each kernel begins 600 µs after the one before it
+    [finding], _, missed = ranked((rule("A01", **EXPECTED), [{"loop": 0, "share": 0.3}]), case=case)
+    assert missed.keys() == {0} and missed[0] < -0.1
+    assert finding.gain.kind == "upper_bound"
+
+
 def test_small_gains_are_listed_apart() -> None:
-    found, minor = ranked((rule("A01"), pieces(0)), (rule("B01"), pieces(1, 2)))
+    found, minor, _ = ranked((rule("A01"), pieces(0)), (rule("B01"), pieces(1, 2)))
     assert (codes(found), codes(minor)) == (["B01"], ["A01"])
     assert minor[0].rank == 2
 
@@ -112,12 +147,12 @@ def test_small_gains_are_listed_apart() -> None:
 def test_a_loop_counts_by_its_part_of_the_run() -> None:
     case = program()
     case["iteration"] = [turns(10), turns(10, 1900, loop=1, start=2000)]
-    found, minor = ranked((rule("A01"), pieces(0, 1, 2, 3, 4, 5, 6)), case=case)
+    found, minor, _ = ranked((rule("A01"), pieces(0, 1, 2, 3, 4, 5, 6)), case=case)
     assert (codes(found), codes(minor)) == ([], ["A01"]), "42 % of a twentieth of the run"
 
 
 def test_what_only_an_experiment_can_tell_comes_last_and_has_no_number() -> None:
-    found, _ = ranked((rule("A01", **TEST), [{"loop": 0, "share": 0.9}]), (rule("B01", "low"), pieces(0, 1, 2, 3)))
+    found, *_ = ranked((rule("A01", **TEST), [{"loop": 0, "share": 0.9}]), (rule("B01", "low"), pieces(0, 1, 2, 3)))
     assert codes(found) == ["B01", "A01"]
     gain = found[1].gain
     assert (gain.kind, gain.test, gain.before_ms, gain.after_ms, gain.speedup) == (
@@ -144,7 +179,9 @@ def test_profiled_kernels_are_priced_by_a_launch() -> None:
 def test_one_code_in_two_loops_is_two_findings() -> None:
     case = program()
     case["iteration"] = [turns(5), turns(5, loop=1, start=500)]
-    found, _ = ranked((rule("A01"), [{"loop": 0, "pieces": [0, 1, 2]}, {"loop": 1, "pieces": [5, 6, 7, 8]}]), case=case)
+    found, *_ = ranked(
+        (rule("A01"), [{"loop": 0, "pieces": [0, 1, 2]}, {"loop": 1, "pieces": [5, 6, 7, 8]}]), case=case
+    )
     assert [(finding.code, finding.gain.loop) for finding in found] == [("A01", 1), ("A01", 0)]
     assert found[0].fingerprint == ranked((rule("A01"), [{"loop": 0, "pieces": [0, 1, 2, 3]}]))[0][0].fingerprint
 
@@ -167,8 +204,8 @@ def test_doubts_about_the_measurement_lower_the_confidence_and_are_said() -> Non
 
 
 def test_a_loop_nobody_knows_is_not_reported() -> None:
-    assert ranked((rule("A01"), [{"loop": 9, "share": 0.9}])) == ([], [])
+    assert ranked((rule("A01"), [{"loop": 9, "share": 0.9}])) == ([], [], {})
 
 
 def test_nothing_fired_gives_nothing() -> None:
-    assert ranked() == ([], [])
+    assert ranked() == ([], [], {})

@@ -81,7 +81,7 @@ def test_a_score_that_gets_worse_is_said(now: Score, said: str | None) -> None:
 def test_every_miss_needs_a_written_cause() -> None:
     missed = replace(SCORE, rank=None, first="H01")
     assert accuracy_page.unexplained([missed, SCORE]) == [missed]
-    assert "p `slow`" in accuracy_page.page([missed]).partition("## Misses")[2]
+    assert "p `slow`" in accuracy_page.page([missed], [], []).partition("## Misses")[2]
 
 
 def test_every_program_is_on_one_side_of_the_split() -> None:

@@ -35,22 +35,22 @@ class Edit(StrEnum):
 
 
 EDIT_MEANING: dict[Edit, str] = {
-    Edit.DROP_SYNC: "the selected waits go, and the idle time that follows from them",
-    Edit.DROP_COPY: "the selected copies go",
-    Edit.DROP_RANGE: "the selected calls go with the host work before them; a block that only reads back, whole",
-    Edit.DROP_CALL: "the selected calls go",
-    Edit.RUN_ASYNC: "the selected calls no longer hold the host",
-    Edit.GRAPH_REGION: "the selected launches are replayed as one CUDA graph",
-    Edit.FUSE_KERNELS: "the selected kernels become one",
-    Edit.BATCH_COPIES: "the selected copies become one; the time their bytes need stays",
-    Edit.OVERLAP_COPY: "the selected copies run beside kernels, as far as the busiest engine allows",
-    Edit.OVERLAP_COLLECTIVE: "the selected collectives run beside kernels",
-    Edit.PIN: "the selected copies use pinned memory; the time their bytes need stays",
-    Edit.POOL_ALLOCATION: "the selected allocations and frees are served by a pool",
-    Edit.TO_WORKERS: "the host work before the selected calls is done elsewhere",
-    Edit.SHRINK_KERNEL: "the selected kernels lose the part that the column `recoverable` gives",
+    Edit.DROP_SYNC: "nothing is waited for in the selected calls; selected waits cost nothing",
+    Edit.DROP_COPY: "the selected copies and waits go; a copy right before a selected wait goes with it",
+    Edit.DROP_RANGE: "the host work around the selected calls goes with them; a block that only reads back, whole",
+    Edit.DROP_CALL: "the selected calls go with the GPU work that they started",
+    Edit.RUN_ASYNC: "the selected calls wait for nothing and cost the host a launch",
+    Edit.GRAPH_REGION: "all launches between two waits, a selected one among them, become one CUDA graph",
+    Edit.FUSE_KERNELS: "selected kernels that follow one another in a stream become one; their own time stays",
+    Edit.BATCH_COPIES: "the selected copies of a turn and direction become one; the time their bytes need stays",
+    Edit.OVERLAP_COPY: "the selected copies run beside kernels, one at a time in each direction, and a little slower",
+    Edit.OVERLAP_COLLECTIVE: "the selected collectives run beside kernels; priced as an upper bound",
+    Edit.PIN: "the selected pageable copies take the time of their bytes, and their calls cost a launch",
+    Edit.POOL_ALLOCATION: "the selected allocations and frees wait for nothing and cost a microsecond",
+    Edit.TO_WORKERS: "the host work before the selected calls is shared among worker processes that run meanwhile",
+    Edit.SHRINK_KERNEL: "the selected operations lose the part that the column `recoverable` gives",
     Edit.LOWER_PRECISION: "as shrink_kernel, by lower precision",
-    Edit.BALANCE_RANKS: "all ranks start the selected collectives together",
+    Edit.BALANCE_RANKS: "all ranks start the selected collectives together; priced as an upper bound",
 }
 
 Severity = Literal["info", "low", "medium", "high"]

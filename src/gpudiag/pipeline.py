@@ -108,7 +108,7 @@ def build_report(
 
     evaluation = evaluate_all(library, con, file)
     run = summary.run(con, library.setting_values, iteration_times)
-    findings, minor = rank(con, evaluation, library, run.loops, run.frameworks)
+    findings, minor, missed = rank(con, evaluation, library, run.loops, run.frameworks)
     verdict = summary.verdict(con, run, findings, library.setting_values)
     clear = tuple(outcome.rule for outcome in evaluation.clear)
     not_evaluated = [
@@ -132,6 +132,9 @@ def build_report(
         not_evaluated=tuple(sorted(not_evaluated, key=lambda item: item.code)),
         suppressed=evaluation.suppressed,
         # The advice to give the unprofiled time is of no use to somebody who did.
-        notes=tuple(note for note in evaluation.notes if not (iteration_times and note.code == "Q02")),
+        notes=(
+            *(note for note in evaluation.notes if not (iteration_times and note.code == "Q02")),
+            *summary.unreplayed(run, missed),
+        ),
         titles={code: library.by_code[code].id.replace("-", " ") for code in sorted(named)},
     )

@@ -9,7 +9,7 @@ import duckdb
 
 from gpudiag.errors import GpudiagError
 from gpudiag.library import near
-from gpudiag.model import Finding, Input, Kernel, Loop, Run, Verdict
+from gpudiag.model import Finding, Input, Kernel, Loop, Note, Run, Verdict
 from gpudiag.templating import clean, code, dur, pct
 
 Connection = duckdb.DuckDBPyConnection
@@ -152,7 +152,22 @@ def _top(run: Run, first: Finding) -> str:
     of = f"an iteration of {code(loop.name)}" if loop else "the kernel's time"
     if loop and loop.source == "unknown":
         of = "the recorded work"
-    return f"{first.title}. Fixing it would save at most {pct(gain.share)} of {of}."
+    size = {"expected": "about", "lower_bound": "at least"}.get(gain.kind, "at most")
+    return f"{first.title}. Fixing it would save {size} {pct(gain.share)} of {of}."
+
+
+def unreplayed(run: Run, missed: Mapping[int, float]) -> tuple[Note, ...]:
+    """A note for each loop whose replay is not to be believed; missed: loop → replayed over recorded time, less one."""
+    return tuple(
+        Note(
+            code="REPLAY",
+            title="A loop could not be replayed",
+            text=f"Replaying {code(loop.name)} as recorded takes {pct(abs(missed[loop.id]))}"
+            f" {'less' if missed[loop.id] < 0 else 'more'} than it took: the gains of its fixes are bounds only.",
+        )
+        for loop in run.loops
+        if loop.id in missed
+    )
 
 
 def _nothing_recorded(con: Connection) -> str | None:

@@ -414,6 +414,33 @@ def test_an_event_joins_two_streams(export: Export, tmp_path: Path) -> None:
     ).fetchall() == [(0, 7, 13, 5)]
 
 
+def test_an_event_that_is_recorded_again_stands_for_the_work_before_its_latest_record(
+    export: Export, tmp_path: Path
+) -> None:
+    """One event object, as loops use it: launch, record, wait, three times over; then a wait without a new record."""
+    names = [(40, "cudaEventRecord_v3020"), (41, "cudaStreamWaitEvent_v3020")]
+    export.con.executemany("insert into StringIds values (?, ?)", names)
+    turns = (0, 100, 200)
+    export.calls([
+        call for turn, start in enumerate(turns) for call in (
+            (start + 1, start + 2, tid(PID_A), 10 * turn + 1, 0), (start + 3, start + 4, tid(PID_A), 10 * turn + 2, 40),
+            (start + 5, start + 6, tid(PID_A), 10 * turn + 3, 41),
+        )
+    ] + [(250, 251, tid(PID_A), 30, 0), (260, 261, tid(PID_A), 31, 41)])  # fmt: skip
+    export.kernels([(start + 10, start + 20, PID_A, 10 * turn + 1) for turn, start in enumerate(turns)] + [
+        (255, 259, PID_A, 30)
+    ])  # fmt: skip
+    export.table("CUPTI_ACTIVITY_KIND_CUDA_EVENT", "deviceId, contextId, streamId, correlationId, globalPid, eventId",
+                 [(0, 1, 7, 10 * turn + 2, tid(PID_A, 0), 5) for turn in range(3)])  # fmt: skip
+    export.table(SYNC, 'start, "end", deviceId, contextId, streamId, correlationId, globalPid, syncType, eventId',
+                 [(start + 5, start + 6, 0, 1, 13, 10 * turn + 3, tid(PID_A, 0), 2, 5)
+                  for turn, start in enumerate(turns)] + [(260, 261, 0, 1, 13, 31, tid(PID_A, 0), 2, 5)])  # fmt: skip
+    con = export.read(tmp_path)
+    assert con.execute(
+        "select time, o.start from event_edge e join gpu_op o on o.id = e.from_op order by time"
+    ).fetchall() == [(5, 10), (105, 110), (205, 210), (260, 210)]
+
+
 @pytest.mark.parametrize("compress", [gzip.compress, lzma.compress], ids=["gz", "xz"])
 def test_compressed_exports_are_unpacked_elsewhere(export: Export, tmp_path: Path, compress: Any) -> None:
     export.calls([(10, 20, tid(PID_A), 1, 0)])

@@ -109,7 +109,7 @@ def read_event_edges(capture: Capture) -> None:
             f" from {batch} e join {stream_map(capture)} on s.key = e.globalPid >> 24 and s.context = contextId"
             " and s.number = streamId"
             " join api_call c on c.process = s.process and c.correlation = correlationId"
-            f" where c.id >= {capture.first['api_call']} group by all"
+            f" where c.id >= {capture.first['api_call']} group by 1, 2, 3, correlationId"  # an event is recorded anew
         )
     con.execute(
         "insert into event_edge by name with edges as ("

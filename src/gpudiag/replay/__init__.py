@@ -1,1 +1,1 @@
-"""What a fix is worth. Today by interval arithmetic over the recorded timeline, as upper bounds (bounds.py)."""
+"""The recorded timeline as a graph, replayed with fixes applied: what each of them is worth."""

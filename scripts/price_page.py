@@ -1,0 +1,251 @@
+"""The part of docs/accuracy.md that holds prices against measured fixes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import corpus
+from gpudiag.model import Finding
+from gpudiag.pipeline import build_report
+from scoring import Score, opened
+
+SPLITS = ("development", "validation")
+# Causes that the rule catalogue prices by re-simulation; the others are bounds, rooflines or experiments.
+SIMULATED = frozenset(
+    [
+        "H01",
+        "H02",
+        "H04",
+        "H05",
+        "H06",
+        "H07",
+        "H08",
+        "H09",
+        "H10",
+        "S01",
+        "S02",
+        "S03",
+        "S05",
+        "M02",
+        "M04",
+        "M05",
+        "M08",
+        "A01",
+        "A02",
+        "O02",
+        "O04",
+        "D01",
+        "D03",
+        "D05",
+        "N01",
+        "N04",
+        "N07",
+    ]
+)
+CURVE = "training_curve"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a program with two causes: which fixes are made, and what an iteration takes then (ms)."""
+
+    program: str
+    fixes: tuple[str, ...]
+    predicted_ms: float | None
+    measured_ms: float
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of the training curve: the next stage's cause, where it ranks, and what all fixes leave (ms)."""
+
+    stage: str
+    cause: str
+    rank: int | None
+    before_ms: float
+    predicted_end_ms: float | None
+
+
+def headline(scores: Iterable[Score], stages: Sequence[Stage] = ()) -> list[str]:
+    """The results in a few lines."""
+    scores = list(scores)
+    replayed = [s for s in scores if s.replay_off is not None]
+    timed = _timed(scores)
+    off, starts = [abs(s.replay_off or 0) for s in replayed], [s.starts_off or 0 for s in replayed]
+    close = sum(miss <= 0.05 for miss in off)
+    simulated = [s for s in timed if s.planted in SIMULATED]
+    lines = [
+        f"Unedited replay within 5% of the recorded window: {close} of {len(off)}; worst {max(off, default=0):.1%}.",
+    ]
+    spread = f"median capture {_median(starts):.4f}, worst {max(starts, default=0):.2f}"
+    lines.append(f"Start times in it, 95th percentile of the error in iterations: {spread}.")
+    expected = _part(simulated, lambda s: s.kind == "expected")
+    lines.append(f"Pairs whose cause can be simulated that get an expected price: {expected}.")
+    same = [s for s in timed if not s.other_fix]
+    for name, part in (("all fixes", timed), ("fixes that are the priced ones", same)):
+        for split in ("", *SPLITS):
+            chosen = [s for s in part if s.priced and (not split or s.split == split)]
+            lines.append(f"Expected prices, {name}{', ' + split if split else ''}: {_accuracy(chosen)}.")
+        blind = _part([s for s in part if s.priced], lambda s: bool(s.blind_inside))
+        lines.append(f"The same without the unprofiled time, {name}: {blind} inside the printed interval.")
+    bounded = [s for s in timed if s.kind == "upper_bound"]
+    lines.append(f"Upper bounds exceeded by more than a tenth: {_part(bounded, lambda s: s.exceeded)}.")
+    if stages:
+        first_two = sum(stage.rank is not None and stage.rank <= 2 for stage in stages)
+        lines.append(
+            f"Training curve: the next stage's cause is first or second at {first_two} of {len(stages)} stages."
+        )
+    return lines
+
+
+def _accuracy(chosen: Sequence[Score]) -> str:
+    if not chosen:
+        return "none"
+    errors, gains = [abs(s.error or 0) for s in chosen], [abs(s.gain_error or 0) for s in chosen]
+    near = _part(chosen, lambda s: abs(s.error or 0) <= 0.2)
+    held = _part(chosen, lambda s: bool(s.inside))
+    return (
+        f"{len(chosen)} pairs, median error of the new time {_median(errors):.0%}, {near} within 20%,"
+        f" {held} inside the interval (median width ±{_median([s.width or 0 for s in chosen]):.0%}),"
+        f" median error of the gain {_median(gains):.0%}, rank correlation of the gains {_spearman(chosen):.2f}"
+    )
+
+
+def _timed(scores: Iterable[Score]) -> list[Score]:
+    """Timeline causes whose fix was measured."""
+    return [
+        s
+        for s in scores
+        if s.role == "slow" and s.kind and s.measured_ms is not None and s.family not in corpus.KERNEL_FAMILIES
+    ]
+
+
+def section(scores: Sequence[Score], cells: Sequence[Cell], stages: Sequence[Stage]) -> str:
+    """Tables of every price beside what was measured."""
+    how = (
+        "What the first finding promises with the unprofiled iteration time given, beside the measured variant that"
+        " applies its fix. *Without* is the interval printed without that time. Where the measured fix is another one"
+        " than the priced one, the last column says how. [How prices are made](prices.md)."
+    )
+    parts = [
+        how,
+        _prices(_timed(scores)),
+        "### Programs with two causes",
+        "From the capture that has both, with each fix alone and with both.",
+        _table(["program", "fixed", "predicted, ms", "measured, ms", "error"],
+               [[c.program, " + ".join(c.fixes), _ms(c.predicted_ms), _ms(c.measured_ms),
+                 f"{c.predicted_ms / c.measured_ms - 1:+.0%}" if c.predicted_ms else ""] for c in cells]),
+        "### The training curve",
+        "At each stage, where the next stage's cause ranks, and what all fixes found would leave together.",
+        _table(["stage", "measured, ms", "next cause", "its rank", "after all fixes found, ms"],
+               [[s.stage, _ms(s.before_ms), s.cause, s.rank or "not found", _ms(s.predicted_end_ms)] for s in stages]),
+    ]  # fmt: skip
+    return "\n\n".join(parts)
+
+
+def _prices(timed: Sequence[Score]) -> str:
+    rows = []
+    for s in timed:
+        blind = "" if s.blind_inside is None or s.kind != "expected" else "inside" if s.blind_inside else "**outside**"
+        interval = f"{_ms(s.low_ms)}–{_ms(s.high_ms)}" if s.kind == "expected" else ""
+        held = "" if s.inside is None or s.kind != "expected" else "inside" if s.inside else "**outside**"
+        error = f"{s.error:+.0%}" if s.error is not None and s.kind == "expected" else ""
+        gain = f"{s.gain_error:+.0%}" if s.gain_error is not None and s.kind == "expected" else ""
+        if s.exceeded:
+            held = "**exceeded**"
+        rows.append([s.name, s.split[:3], s.first, str(s.kind).replace("_", " "), _ms(s.before_ms), _ms(s.predicted_ms),
+                     interval, _ms(s.measured_ms), error, gain, held, blind, s.other_fix or ""])  # fmt: skip
+    head = ["program", "split", "finding", "price", "before, ms", "predicted, ms", "interval, ms", "measured, ms",
+            "error", "error of the gain", "interval holds", "without", "the measured fix"]  # fmt: skip
+    return _table(head, rows)
+
+
+def cells() -> list[Cell]:
+    """Predictions for the programs that have two causes, each alone and both together."""
+    found: list[Cell] = []
+    for case in corpus.cases():
+        if case.role == "slow" and case.taken and not case.kernel_page and len(case.expect.get("by_code", {})) > 1:
+            found += _cells_of(case)
+    return found
+
+
+def _cells_of(case: corpus.Case) -> list[Cell]:
+    both = corpus.iteration_ms(case.slug, "fixed")
+    before, by_code = corpus.iteration_ms(case.slug, case.variant), case.expect["by_code"]
+    if before is None or both is None or corpus.document(case.slug).get("cells", {}).get("both") != case.variant:
+        return []
+    findings = _findings(case, before)
+    result: list[Cell] = []
+    seen: set[str] = set()
+    last: Finding | None = None
+    for finding in findings:
+        variant = by_code.get(finding.code)
+        measured = corpus.iteration_ms(case.slug, variant) if variant and variant not in seen else None
+        if measured is None or finding.gain.after_ms is None:
+            continue
+        seen.add(variant)
+        result.append(Cell(case.slug, (finding.code,), finding.gain.after_ms, measured))
+        last = finding
+    if last and len(result) > 1:
+        result.append(Cell(case.slug, tuple(c.fixes[0] for c in result), last.gain.cumulative_after_ms, both))
+    return result
+
+
+def stages() -> list[Stage]:
+    """The training curve, stage by stage."""
+    found = []
+    for case in corpus.cases():
+        if case.slug != CURVE or case.role != "slow" or not case.taken:
+            continue
+        before = corpus.iteration_ms(case.slug, case.variant)
+        if before is None:
+            continue
+        findings = _findings(case, before)
+        accepted = [case.expect["top"], *case.expect.get("alternates", [])]
+        rank = next((number for number, f in enumerate(findings, 1) if f.code in accepted), None)
+        end = findings[-1].gain.cumulative_after_ms if findings else None
+        found.append(Stage(case.variant, case.expect["top"], rank, before, end))
+    return found
+
+
+def _findings(case: corpus.Case, before_ms: float) -> Sequence[Finding]:
+    with opened(case) as (con, library):
+        return build_report(con, library, {"": before_ms * 1e6}).findings
+
+
+def _part(scores: Sequence[Score], right: Callable[[Score], bool]) -> str:
+    hits = sum(map(right, scores))
+    return f"{hits} of {len(scores)}" + (f" ({hits / len(scores):.0%})" if scores else "")
+
+
+def _median(values: Sequence[float]) -> float:
+    return median(values) if values else 0.0
+
+
+def _spearman(chosen: Sequence[Score]) -> float:
+    """Rank correlation of the predicted and the measured parts saved."""
+    pairs = [
+        (1 - (s.predicted_ms or 0) / (s.before_ms or 1), 1 - (s.measured_ms or 0) / (s.before_ms or 1)) for s in chosen
+    ]
+    first, second = (_ranks([pair[side] for pair in pairs]) for side in (0, 1))
+    middle = (len(pairs) - 1) / 2
+    spread = sum((a - middle) ** 2 for a in first) * sum((b - middle) ** 2 for b in second)
+    product = sum((a - middle) * (b - middle) for a, b in zip(first, second, strict=True))
+    return product / spread**0.5 if spread else 0.0
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    return [
+        sum(other < value for other in values) + (sum(other == value for other in values) - 1) / 2 for value in values
+    ]
+
+
+def _ms(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in row) + " |" for row in lines)

@@ -1,0 +1,223 @@
+"""What a finding is worth: the loop replayed with its edits, for each guess of what the profiler cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import duckdb
+import numpy as np
+
+from gpudiag.model import Edit, Row, Rule
+from gpudiag.replay import calibrate, edits, graph, record, simulate
+from gpudiag.replay.draft import Draft, Selection
+from gpudiag.replay.edge import EdgeKind
+from gpudiag.replay.record import Ints, Record
+
+Connection = duckdb.DuckDBPyConnection
+_UNPRICED = {Edit.BALANCE_RANKS, Edit.OVERLAP_COLLECTIVE}  # need several ranks, or times that were not recorded
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """New length of the loop over the recorded one: the expected, the shortest and the longest plausible."""
+
+    expected: float
+    low: float
+    high: float
+
+
+@dataclass(slots=True)
+class _Part:
+    """One process of the loop under one calibration: the unedited length and what the fixes so far made of it."""
+
+    base_ns: float
+    draft: Draft
+
+
+class LoopModel:
+    """A loop that can be replayed."""
+
+    def __init__(
+        self, con: Connection, graphs: Sequence[graph.Graph], settings: Mapping[str, float], unprofiled_ns: float | None
+    ) -> None:
+        self.con, self.graphs, self.settings = con, graphs, settings
+        if unprofiled_ns is None:
+            guesses = [tuple(plain for _ in graphs) for plain in calibrate.plausible(settings)]
+        else:
+            guesses = [tuple(calibrate.solve(g, unprofiled_ns * g.turns, settings) for g in graphs)]
+        self.guesses = guesses
+        self.start = [self._parts(guess) for guess in guesses]
+
+    def _parts(self, guess: Sequence[calibrate.Calibration]) -> list[_Part]:
+        parts = []
+        for one, calibration in zip(self.graphs, guess, strict=True):
+            draft = Draft.of(one, calibration.durations(one), self.settings)
+            parts.append(_Part(_length(draft), draft))
+        return parts
+
+    def select(self, rule: Rule, rows: Sequence[Row]) -> list[Selection] | None:
+        """What the finding points at in each process; None when the replay cannot price it."""
+        price = rule.price
+        if price is None or price.on is None or price.on in ("profiles", "ranges"):
+            return None
+        if set(price.best) & _UNPRICED:
+            return None
+        chosen = [_select(self.con, price.on, rows, one.record) for one in self.graphs]
+        return chosen if any(len(c.calls) + len(c.ops) + len(c.segments) for c in chosen) else None
+
+    def price(self, rule: Rule, chosen: Sequence[Selection]) -> Price:
+        """The loop with the finding fixed, over its length now."""
+        assert rule.price is not None
+        cautious, usual, best = rule.price.low, rule.price.expected or rule.price.best, rule.price.best
+        margin = self.settings["replay_margin" if len(self.start) == 1 else "replay_blind_margin"]
+        expected = self._ratio(0, usual, chosen)
+        found = [expected]
+        for number in range(len(self.start)):
+            for variant in dict.fromkeys((usual, cautious or usual, best)):
+                spread = self._spread(variant, chosen) if rule.price.kind == "expected" else [chosen]
+                found += [self._ratio(number, variant, each) for each in spread]
+        if rule.price.kind != "expected":  # a bound's doubt is in proportion to what it promises
+            shortest = max(0.0, 1 - (1 - min(found)) * (1 + self.settings["replay_bound_margin"]))
+            return Price(expected, shortest, 1.0)
+        return Price(expected, min(found) * (1 - margin), min(max(max(found) * (1 + margin), expected), 1.0))
+
+    def _spread(self, variant: Sequence[Edit], chosen: Sequence[Selection]) -> list[Sequence[Selection]]:
+        """The selections; where kernels get faster also with less and more of that, which a timeline can only guess."""
+        if not set(variant) & {Edit.SHRINK_KERNEL, Edit.LOWER_PRECISION}:
+            return [chosen]
+        spread = self.settings["replay_kernel_spread"]
+        factors = (1.0, 1 / spread, spread)
+        return [
+            [replace(c, recoverable=1 - np.minimum(1.0, (1 - c.recoverable) * factor)) for c in chosen]
+            for factor in factors
+        ]
+
+    def fixed(self, rule: Rule, chosen: Sequence[Selection], before: Sequence[Draft] | None) -> list[Draft]:
+        """The drafts after this fix, on top of those before it."""
+        assert rule.price is not None
+        drafts = [draft.copy() for draft in (before or [part.draft for part in self.start[0]])]
+        for draft, selection in zip(drafts, chosen, strict=True):
+            edits.apply(draft, rule.price.expected or rule.price.best, selection)
+        return drafts
+
+    def remaining(self, drafts: Sequence[Draft]) -> float:
+        """The length of edited drafts over the unedited one."""
+        total = sum(part.base_ns for part in self.start[0])
+        return sum(map(_length, drafts)) / total if total > 0 else 1.0
+
+    def _ratio(self, number: int, variant: Sequence[Edit], chosen: Sequence[Selection]) -> float:
+        parts = self.start[number]
+        total = sum(part.base_ns for part in parts)
+        after = 0.0
+        for index, part in enumerate(parts):
+            draft = part.draft.copy()
+            edits.apply(draft, variant, chosen[index])
+            after += _length(draft)
+        return min(1.0, after / total) if total > 0 else 1.0
+
+
+def model(
+    con: Connection, loop: int, settings: Mapping[str, float], unprofiled_ns: float | None
+) -> tuple[LoopModel | None, float]:
+    """The loop's replay, and by which part it misses the recorded time; no model when it misses too much."""
+    graphs = []
+    for window in record.windows(con, loop, settings["replay_min_cover"]):
+        found = record.read(con, window)
+        if len(found.calls) and len(found.ops):
+            graphs.append(graph.build(found, settings))
+    if not graphs:
+        return None, 0.0
+    recorded = sum(one.length for one in graphs)
+    replayed = sum(simulate.length(one, simulate.replay(one)) for one in graphs)
+    off = replayed / recorded - 1
+    if abs(off) > settings["replay_abstain"]:
+        return None, off
+    return LoopModel(con, graphs, settings, unprofiled_ns), off
+
+
+def _length(draft: Draft) -> float:
+    one = draft.graph
+    if draft.added:
+        one, draft = _with_edges(draft)
+    return max(simulate.length(one, simulate.replay(one, draft.duration, draft.lag)), draft.at_least)
+
+
+def _with_edges(draft: Draft) -> tuple[graph.Graph, Draft]:
+    """The draft's graph with the edges that its edits added."""
+    one = draft.graph
+    extra = np.array(draft.added, dtype=np.int64).reshape(-1, 2)
+    wider = replace(
+        one,
+        source=np.concatenate([one.source, extra[:, 0]]),
+        target=np.concatenate([one.target, extra[:, 1]]),
+        lag=np.concatenate([draft.lag, np.zeros(len(extra))]),
+        edge_kind=np.concatenate([one.edge_kind, np.full(len(extra), int(EdgeKind.STREAM))]),
+    ).indexed()
+    return wider, replace(draft, graph=wider, lag=wider.lag, added=[])
+
+
+def _select(con: Connection, on: str, rows: Sequence[Row], one: Record) -> Selection:
+    """Positions of what the rows name, in one window."""
+    nothing = np.zeros(0, dtype=np.int64)
+    ids: list[int] = []
+    parts: list[float] = []
+    for row in rows:
+        listed = row.get(on)
+        if isinstance(listed, list):
+            recoverable = row.get("recoverable")
+            ids += listed
+            parts += [float(recoverable) if isinstance(recoverable, int | float) else 1.0] * len(listed)
+    wanted = np.array(ids, dtype=np.int64)
+    if on == "gpu_ops":
+        place, found = _positions(one.ops.id, wanted)
+        ops, first = np.unique(place[found], return_index=True)
+        calls = np.unique(one.ops.call[ops])
+        calls = calls[calls >= 0]
+        return Selection(calls, calls, ops, np.array(parts)[found][first], nothing)
+    if on == "pieces":
+        calls, segments = _of_pieces(con, wanted, one)
+    else:
+        place, found = _positions(one.calls.id, wanted)
+        calls = segments = np.unique(place[found])
+    ops = np.flatnonzero(np.isin(one.ops.call, calls))
+    return Selection(calls, segments, ops, np.ones(len(ops)), _block(con, one, calls))
+
+
+def _of_pieces(con: Connection, pieces: Ints, one: Record) -> tuple[Ints, Ints]:
+    """The calls, and the calls whose host segments, in which the GPU idled during those pieces."""
+    rows = con.execute(
+        """
+        select distinct p.doing = 'segment' as segment, p.api_call, p.cause_call
+        from idle_piece p where p.loop = ? and p.piece in (select unnest(?::integer[]))
+        """,
+        [one.window.loop, pieces.tolist()],
+    ).fetchall()
+    calls = [c for segment, call, cause in rows for c in ((cause,) if segment else (call, cause)) if c is not None]
+    segments = [call for segment, call, _ in rows if segment and call is not None]
+    return tuple(  # type: ignore[return-value]
+        np.unique(place[found])
+        for place, found in (_positions(one.calls.id, np.array(ids, dtype=np.int64)) for ids in (calls, segments))
+    )
+
+
+def _block(con: Connection, one: Record, calls: Ints) -> Ints:
+    """Calls of the ranges that exist only to read back what these calls read."""
+    rows = con.execute(
+        """
+        select api_call from read_block where (loop, path) in (
+            select loop, path from read_block where loop = ? and api_call in (select unnest(?::integer[])))
+        """,
+        [one.window.loop, one.calls.id[calls].tolist()],
+    ).fetchall()
+    place, found = _positions(one.calls.id, np.array([row[0] for row in rows], dtype=np.int64))
+    return np.unique(place[found])
+
+
+def _positions(known: Ints, wanted: Ints) -> tuple[Ints, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+    """Where the wanted ids stand among the known ones, and which of them do."""
+    if not len(known):
+        return np.zeros(len(wanted), dtype=np.int64), np.zeros(len(wanted), dtype=bool)
+    order = np.argsort(known, kind="stable")
+    place = np.minimum(np.searchsorted(known[order], wanted), len(known) - 1)
+    return order[place], known[order[place]] == wanted

@@ -1,0 +1,184 @@
+"""What each finding is worth, alone and after those above it: by replay where it can be, else as a bound.
+
+One ledger serves the order, the printed gains and what is left after each fix: no microsecond is promised twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import duckdb
+
+from gpudiag.model import Basis, Gain, GainKind, Loop, Row, Rule
+from gpudiag.replay import bounds
+from gpudiag.replay.draft import Draft, Selection
+from gpudiag.replay.price import LoopModel, Price, model
+
+Connection = duckdb.DuckDBPyConnection
+
+
+@dataclass(slots=True, eq=False)
+class Item:
+    """One (code, loop) with what its fix removes; `weight` is the loop's part of the steady time."""
+
+    rule: Rule
+    rows: list[Row]
+    loop: Loop | None
+    total_ns: float
+    claim: bounds.Claim
+    weight: float
+    model: LoopModel | None = None
+    chosen: list[Selection] | None = None
+    price: Price | None = None
+
+    @property
+    def key(self) -> int | None:
+        """The loop it belongs to; None for profiled kernels."""
+        return self.loop.id if self.loop else None
+
+    @property
+    def expected(self) -> bool:
+        """Whether the replay says what to expect; else only a bound is known."""
+        return self.price is not None and self.rule.price is not None and self.rule.price.kind == "expected"
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the replay gives an upper bound on the gain and no more."""
+        return self.price is not None and self.rule.price is not None and self.rule.price.kind == "upper_bound"
+
+    @property
+    def share(self) -> float:
+        """The part of the loop, or of the kernels' time, that the fix alone removes."""
+        if self.price is not None:
+            return 1 - (self.price.low if self.bounded else self.price.expected)
+        return bounds.measure(self.claim, self.total_ns)
+
+
+@dataclass(slots=True)
+class Taken:
+    """What the fixes taken so far made of one loop."""
+
+    claim: bounds.Claim = field(default_factory=dict)
+    drafts: list[Draft] | None = None
+    replayed: float = 1.0  # by the replay
+    bounded: float = 1.0  # by fixes that only a bound is known of
+
+    @property
+    def left(self) -> float:
+        """What is left of the loop."""
+        return self.replayed * self.bounded
+
+
+class Ledger:
+    """Prices findings and remembers what those taken so far removed."""
+
+    def __init__(self, con: Connection, settings: Mapping[str, float], loops: Sequence[Loop]) -> None:
+        self.con, self.settings = con, settings
+        self.loops = {loop.id: loop for loop in loops}
+        self.models: dict[int, tuple[LoopModel | None, float]] = {}
+
+    def item(self, rule: Rule, rows: list[Row], loop: Loop, total_ns: float) -> Item:
+        """A finding of a loop, priced alone."""
+        claim = bounds.claim(self.con, rule, rows, loop.id, total_ns)
+        item = Item(rule, rows, loop, total_ns, claim, loop.share_of_span)
+        if rule.price is None or rule.price.kind == "test_needed":
+            return item
+        item.model, _ = self.model(loop)
+        item.chosen = item.model.select(rule, rows) if item.model else None
+        if item.model and item.chosen:
+            item.price = item.model.price(rule, item.chosen)
+        return item
+
+    def model(self, loop: Loop) -> tuple[LoopModel | None, float]:
+        """The loop's replay, built once; and by which part the unedited replay missed the recorded time."""
+        if loop.id not in self.models:
+            given = loop.iteration_ms_unprofiled
+            self.models[loop.id] = model(self.con, loop.id, self.settings, given * 1e6 if given else None)
+        return self.models[loop.id]
+
+    @property
+    def abstained(self) -> dict[int, float]:
+        """Loops whose replay is not to be believed, and by how much it missed."""
+        limit = self.settings["replay_abstain"]
+        return {loop: off for loop, (found, off) in self.models.items() if found is None and abs(off) > limit}
+
+    def marginal(self, item: Item, taken: Taken) -> float:
+        """The part of the loop that the fix removes after those taken."""
+        if item.model and item.chosen and item.price:
+            after = item.model.remaining(item.model.fixed(item.rule, item.chosen, taken.drafts))
+            if item.bounded and item.price.expected > 0:
+                after *= item.price.low / item.price.expected
+            return max(0.0, taken.replayed - after) * taken.bounded
+        merged = dict(taken.claim)
+        bounds.merge(merged, item.claim)
+        return bounds.measure(merged, item.total_ns) - bounds.measure(taken.claim, item.total_ns)
+
+    def take(self, item: Item, taken: Taken) -> None:
+        """Fix it."""
+        marginal, left = self.marginal(item, taken), taken.left
+        bounds.merge(taken.claim, item.claim)
+        if item.model and item.chosen and item.price:
+            taken.drafts = item.model.fixed(item.rule, item.chosen, taken.drafts)
+            taken.replayed = min(taken.replayed, item.model.remaining(taken.drafts))
+            if item.bounded and item.price.expected > 0:
+                taken.bounded *= item.price.low / item.price.expected
+        elif left > 0:
+            taken.bounded *= max(0.0, 1 - marginal / left)
+
+
+def gain(item: Item, left: float) -> Gain:
+    """The printed gain. left: what of the loop is left with this fix and those above it."""
+    price = item.rule.price
+    assert price is not None
+    basis: Basis = "loop" if item.loop else "kernel"
+    if price.kind == "test_needed":
+        return Gain(kind="test_needed", basis=basis, loop=item.key, test=price.test)
+    if item.loop is None:
+        return _kernel_gain(item)
+    traced = item.loop.iteration_ms
+    before = item.loop.iteration_ms_unprofiled or traced
+    kind: GainKind = price.kind
+    if item.price is not None and price.kind == "expected":
+        after, low, high = (before * part for part in (item.price.expected, item.price.low, item.price.high))
+    else:
+        if item.price is not None:
+            bound = before * (item.price.expected if price.kind == "lower_bound" else item.price.low)
+        else:
+            scaled = before - traced * _removed(item.claim, item.total_ns, _idle_scale(item.loop))
+            bound = max(0.0, min(scaled, before * (1 - bounds.measure(item.claim, item.total_ns))))
+        # Without a replay, what is claimed of a loop that should have one is the most that could go.
+        kind = "lower_bound" if price.kind == "lower_bound" and item.model is not None else "upper_bound"
+        after, low, high = (bound, 0.0, bound) if kind == "lower_bound" else (bound, bound, before)
+    return Gain(
+        kind=kind, basis=basis, loop=item.key, before_ms=before, after_ms=after, low_ms=low, high_ms=high,
+        speedup=before / after if after > 0 else None, share=1 - after / before,
+        cumulative_after_ms=before * left,
+    )  # fmt: skip
+
+
+def _kernel_gain(item: Item) -> Gain:
+    worst, price = item.rows[0], item.rule.price
+    share, before = float(worst.get("recoverable") or 0.0), float(worst.get("duration_ns") or 0.0) / 1e6
+    after = before * (1 - share)
+    kind: GainKind = "lower_bound" if price and price.kind == "lower_bound" else "upper_bound"
+    return Gain(
+        kind=kind, basis="kernel", before_ms=before, after_ms=after, low_ms=after, high_ms=before,
+        speedup=before / after if after > 0 else None, share=share,
+    )  # fmt: skip
+
+
+def _idle_scale(loop: Loop) -> float:
+    """How much of the traced idle time is left without the profiler, which slows only the host."""
+    if loop.iteration_ms_unprofiled is None:
+        return 1.0
+    idle = loop.iteration_ms * sum(share for kind, share in loop.budget.items() if kind.startswith("idle"))
+    return max(0.0, min(1.0, 1 - (loop.iteration_ms - loop.iteration_ms_unprofiled) / idle)) if idle > 0 else 1.0
+
+
+def _removed(claim: bounds.Claim, total_ns: float, idle_scale: float) -> float:
+    """The part of the traced loop that a claim removes once idle time is scaled; busy time is not the profiler's."""
+    if total_ns <= 0:
+        return 0.0
+    idle = sum(ns for key, ns in claim.items() if not key.startswith("op:"))
+    return min(1.0, (sum(claim.values()) - idle * (1 - idle_scale)) / total_ns)

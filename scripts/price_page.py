@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 import corpus
+from gpudiag.library import load
 from gpudiag.model import Finding
 from gpudiag.pipeline import build_report
 from scoring import Score, opened
@@ -89,7 +90,9 @@ def headline(scores: Iterable[Score], stages: Sequence[Stage] = ()) -> list[str]
             chosen = [s for s in part if s.priced and (not split or s.split == split)]
             lines.append(f"Expected prices, {name}{', ' + split if split else ''}: {_accuracy(chosen)}.")
         blind = _part([s for s in part if s.priced], lambda s: bool(s.blind_inside))
-        lines.append(f"The same without the unprofiled time, {name}: {blind} inside the printed interval.")
+        wide = _median([s.blind_width or 0 for s in part if s.priced])
+        held = f"{blind} inside the printed interval (median width ±{wide:.0%})"
+        lines.append(f"The same without the unprofiled time, {name}: {held}.")
     bounded = [s for s in timed if s.kind == "upper_bound"]
     lines.append(f"Upper bounds exceeded by more than a tenth: {_part(bounded, lambda s: s.exceeded)}.")
     if stages:
@@ -129,9 +132,21 @@ def section(scores: Sequence[Score], cells: Sequence[Cell], stages: Sequence[Sta
         " applies its fix. *Without* is the interval printed without that time. Where the measured fix is another one"
         " than the priced one, the last column says how. [How prices are made](prices.md)."
     )
+    recording = (
+        "Where the host sets the pace: what recording each call cost, solved from the unprofiled time, and what is left"
+        " of the driver's and longer host work then. Without that time the range is"
+        f" {_setting('replay_call_ns'):.0f} ns a call, none, and {_setting('replay_most_call_ns'):.0f} ns with"
+        f" {_setting('replay_least_driver'):.0%} of the rest."
+    )
     parts = [
         how,
         _prices(_timed(scores)),
+        "### By edit",
+        "The same prices by what the fix does to the timeline, all measured fixes.",
+        _edits(_timed(scores)),
+        "### What recording cost",
+        recording,
+        _recording(_timed(scores)),
         "### Programs with two causes",
         "From the capture that has both, with each fix alone and with both.",
         _table(["program", "fixed", "predicted, ms", "measured, ms", "error"],
@@ -143,6 +158,28 @@ def section(scores: Sequence[Score], cells: Sequence[Cell], stages: Sequence[Sta
                [[s.stage, _ms(s.before_ms), s.cause, s.rank or "not found", _ms(s.predicted_end_ms)] for s in stages]),
     ]  # fmt: skip
     return "\n\n".join(parts)
+
+
+def _edits(timed: Sequence[Score]) -> str:
+    by_edit: dict[str, list[Score]] = {}
+    for score in timed:
+        found = load().by_code[score.first].price if score.first else None
+        if found and score.priced:
+            by_edit.setdefault(", ".join(found.expected or found.best), []).append(score)
+    rows = [[edit, len(part), f"{_median([abs(s.error or 0) for s in part]):.0%}",
+             f"{_median([abs(s.gain_error or 0) for s in part]):.0%}", _part(part, lambda s: bool(s.inside))]
+            for edit, part in sorted(by_edit.items())]  # fmt: skip
+    return _table(["edits", "n", "median error of the new time", "of the gain", "inside the interval"], rows)
+
+
+def _recording(timed: Sequence[Score]) -> str:
+    rows = [[s.name, s.split[:3], f"{s.call_ns / 1000:.1f}", f"{s.driver:.0%}"]
+            for s in timed if s.call_ns is not None and s.driver is not None]  # fmt: skip
+    return _table(["program", "split", "a call, µs", "other host work left"], rows)
+
+
+def _setting(name: str) -> float:
+    return load().setting_values[name]
 
 
 def _prices(timed: Sequence[Score]) -> str:

@@ -16,7 +16,7 @@ from gpudiag.ingest import ingest
 from gpudiag.library import Library, load
 from gpudiag.model import Finding, Report
 from gpudiag.pipeline import build_report, prepare
-from gpudiag.replay import graph, record, simulate
+from gpudiag.replay import calibrate, graph, price, record, simulate
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -53,6 +53,9 @@ class Score:
     other_fix: str | None = None  # how the measured fix differs from the one that is priced
     replay_off: float | None = None  # by which part the unedited replay misses the recorded window
     starts_off: float | None = None  # 95th percentile of the operations' start errors, in iterations
+    call_ns: float | None = None  # what recording a call cost, solved from the unprofiled time; None: it did not matter
+    driver: float | None = None  # what is left of all other host time in that solution
+    blind_width: float | None = None  # half the interval without the unprofiled time, over its middle
 
     @property
     def name(self) -> str:
@@ -158,8 +161,10 @@ def judge(case: corpus.Case) -> Score:
         if found.role != "slow" or not found.hit or not before:
             return found
         timed = build_report(con, library, {"": before * _turns_in(case, report) * 1e6})
+        cost = _recording_cost(con, report, before * _turns_in(case, report), library.setting_values)
     first = next((f for f in (*timed.findings, *timed.minor) if f.code == found.first), None)
-    blind = {"blind_low_ms": found.low_ms, "blind_high_ms": found.high_ms}
+    found = replace(found, **cost)  # type: ignore[arg-type]
+    blind = {"blind_low_ms": found.low_ms, "blind_high_ms": found.high_ms, "blind_width": found.width}
     return replace(found, **blind, **_prediction(case, first)) if first else found  # type: ignore[arg-type]
 
 
@@ -167,6 +172,18 @@ def judge_unannotated(case: corpus.Case) -> Score:
     """The same capture as if the program had no NVTX ranges: they are left out after reading."""
     with opened(case, annotated=False) as (con, library):
         return replace(score(case, build_report(con, library, {})), suffix=UNANNOTATED)
+
+
+def _recording_cost(
+    con: Connection, report: Report, unprofiled_ms: float, settings: Mapping[str, float]
+) -> dict[str, float]:
+    """What the profiler cost by the unprofiled time; nothing where the host does not set the pace."""
+    if not report.run.loops:
+        return {}
+    found, _ = price.model(con, report.run.loops[0].id, settings, unprofiled_ms * 1e6)
+    if found is None or found.guesses[0][0] == calibrate.plausible(settings)[0]:
+        return {}
+    return {"call_ns": found.guesses[0][0].per_call, "driver": found.guesses[0][0].driver}
 
 
 def _turns_in(case: corpus.Case, report: Report) -> float:

@@ -93,6 +93,11 @@ def headline(scores: Iterable[Score], stages: Sequence[Stage] = ()) -> list[str]
         wide = _median([s.blind_width or 0 for s in part if s.priced])
         held = f"{blind} inside the printed interval (median width ±{wide:.0%})"
         lines.append(f"The same without the unprofiled time, {name}: {held}.")
+    both = [s for s in timed if s.timed_hit is not None]
+    lines.append(
+        "Planted cause or alternate first when the unprofiled time is given, of those first without it:"
+        f" {_part(both, lambda s: bool(s.timed_hit))}."
+    )
     bounded = [s for s in timed if s.kind == "upper_bound"]
     lines.append(f"Upper bounds exceeded by more than a tenth: {_part(bounded, lambda s: s.exceeded)}.")
     if stages:

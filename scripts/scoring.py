@@ -39,6 +39,7 @@ class Score:
     planted: str | None
     first: str | None
     rank: int | None
+    accepted: tuple[str, ...]  # the planted cause and its alternates
     forbidden: tuple[str, ...]  # findings that the label rules out
     alarms: tuple[str, ...]  # on a healthy or fixed variant: findings worth more than WORTH
     place: bool | None = None  # whether the first finding names the planted line; None: no sample fell on its calls
@@ -53,6 +54,7 @@ class Score:
     other_fix: str | None = None  # how the measured fix differs from the one that is priced
     replay_off: float | None = None  # by which part the unedited replay misses the recorded window
     starts_off: float | None = None  # 95th percentile of the operations' start errors, in iterations
+    timed_first: str | None = None  # the first finding when the unprofiled time is given
     call_ns: float | None = None  # what recording a call cost, solved from the unprofiled time; None: it did not matter
     driver: float | None = None  # what is left of all other host time in that solution
     blind_width: float | None = None  # half the interval without the unprofiled time, over its middle
@@ -83,6 +85,11 @@ class Score:
     def exact(self) -> bool:
         """Whether the first finding is the planted cause itself and no alternate."""
         return self.hit and self.first == self.planted
+
+    @property
+    def timed_hit(self) -> bool | None:
+        """Whether the planted cause or an alternate is first when the unprofiled time is given."""
+        return None if self.timed_first is None else self.timed_first in self.accepted
 
     @property
     def priced(self) -> bool:
@@ -163,7 +170,7 @@ def judge(case: corpus.Case) -> Score:
         timed = build_report(con, library, {"": before * _turns_in(case, report) * 1e6})
         cost = _recording_cost(con, report, before * _turns_in(case, report), library.setting_values)
     first = next((f for f in (*timed.findings, *timed.minor) if f.code == found.first), None)
-    found = replace(found, **cost)  # type: ignore[arg-type]
+    found = replace(found, timed_first=timed.findings[0].code if timed.findings else "none", **cost)  # type: ignore[arg-type]
     blind = {"blind_low_ms": found.low_ms, "blind_high_ms": found.high_ms, "blind_width": found.width}
     return replace(found, **blind, **_prediction(case, first)) if first else found  # type: ignore[arg-type]
 
@@ -233,6 +240,7 @@ def score(case: corpus.Case, report: Report) -> Score:
         "planted": case.expect.get("top"),
         "first": codes[0] if codes else None,
         "rank": rank,
+        "accepted": tuple(code for code in accepted if code),
         "forbidden": tuple(sorted(set(codes) & set(case.expect.get("must_not", [])))),
         "alarms": tuple(worth) if case.role != "slow" else (),
     }

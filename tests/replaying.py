@@ -111,5 +111,6 @@ def bare_graph(
         target=np.array([edge[1] for edge in edges], dtype=np.int64),
         lag=np.array([edge[2] for edge in edges], dtype=np.float64),
         edge_kind=np.full(len(edges), int(kind), dtype=np.int64), segment=NOTHING, enter=NOTHING, leave=NOTHING,
+        supplied=NOTHING,
         op=np.arange(n), tail=-1, length=1.0, turns=1, record=own,
     ).indexed()  # fmt: skip

@@ -60,7 +60,7 @@ def test_a_finding_on_a_healthy_program_is_an_alarm(item: corpus.Case) -> None:
     assert not found.hit
 
 
-SCORE = Score("p", "slow", "development", "slow", "", "S01", "S01", 1, (), (), place=True)
+SCORE = Score("p", "slow", "development", "slow", "", "S01", "S01", 1, ("S01",), (), (), place=True)
 
 
 @pytest.mark.parametrize(

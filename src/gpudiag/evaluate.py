@@ -32,7 +32,7 @@ _CHECK = "gpudiag rules check"
 _AT_ONCE = 2  # queries at a time
 PLACEHOLDER = "FILL IN"  # what `gpudiag rules new` leaves for the author to write
 MAX_VETOES = 200  # rows of a user's suppressor: each is held against every row of what it speaks of
-_INT64 = 1 << 63
+_IDS = 1 << 31  # ids are 32-bit
 
 
 class Evaluation(Frozen):
@@ -150,8 +150,11 @@ def unfit(rule: Rule, rows: Sequence[Row], loops: Mapping[int, Row]) -> str:
                 return f"gives {ids!r:.40} as {name}; it must be a list of ids"
         for name in ("share", "recoverable"):
             part = row.get(name)
-            if part is not None and not (_is_number(part) and math.isfinite(part)):
-                return f"gives {part!r:.40} as {name}; it must be a number"
+            if part is not None and not (_is_number(part) and 0 <= part <= 1):
+                return f"gives {part!r:.40} as {name}; it must be a number from 0 to 1"
+        length = row.get("duration_ns")
+        if loop is None and length is not None and not (_is_number(length) and 0 <= length < math.inf):
+            return f"gives {length!r:.40} as duration_ns; it must be a time"
         for name in ("callsite", "nvtx_path"):
             if not isinstance(row.get(name), str | None):
                 return f"gives {row[name]!r:.40} as {name}; it must be a text"
@@ -159,7 +162,7 @@ def unfit(rule: Rule, rows: Sequence[Row], loops: Mapping[int, Row]) -> str:
 
 
 def _is_id(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _INT64
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _IDS
 
 
 def _is_number(value: object) -> TypeGuard[float]:

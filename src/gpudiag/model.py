@@ -185,7 +185,8 @@ class Gain(Frozen):
     high_ms: float | None = None
     speedup: float | None = None
     share: float = 0.0
-    cumulative_after_ms: float | None = None
+    cumulative_before_ms: float | None = Field(default=None, description="with the fixes above made")
+    cumulative_after_ms: float | None = Field(default=None, description="with this fix and those above made")
     test: str | None = None
 
 

@@ -58,11 +58,11 @@ def rank(
     minor.sort(key=lambda item: (-item.share * item.weight, item.rule.code))
     rows_of_loops = {loop.id: loop.model_dump() for loop in loops}
 
-    def finding(number: int, item: Item, left: float) -> Finding:
+    def finding(number: int, item: Item, left: Sequence[float]) -> Finding:
         return _finding(con, number, item, left, evaluation, library, frameworks, rows_of_loops)
 
-    findings = [finding(number, item, left) for number, (item, left) in enumerate(ordered, 1)]
-    small = [finding(number, item, 1 - item.share) for number, item in enumerate(minor, len(ordered) + 1)]
+    findings = [finding(number, item, left) for number, (item, *left) in enumerate(ordered, 1)]
+    small = [finding(number, item, (1.0, 1 - item.share)) for number, item in enumerate(minor, len(ordered) + 1)]
     return findings, small, ledger.abstained
 
 
@@ -100,15 +100,15 @@ def _worth_listing(item: Item, settings: Mapping[str, float]) -> bool:
 
 def _order(
     ledger: Ledger, worth: Sequence[Item], minor: list[Item], settings: Mapping[str, float]
-) -> list[tuple[Item, float]]:
-    """Greedy: each next finding is the one worth most after those before it, weighed by severity; and what is left.
+) -> list[tuple[Item, float, float]]:
+    """Greedy: each next finding is the one worth most after those before it; with what is left without and with it.
 
     A fix that is worth little alone may be worth much once another one is made: it then moves up from `minor`.
     """
     weights = {severity: settings[f"weight_{severity}"] for severity in SEVERITIES}
     left, hidden = list(worth), [item for item in minor if item.expected]
     taken: dict[int | None, Taken] = defaultdict(Taken)
-    ordered: list[tuple[Item, float]] = []
+    ordered: list[tuple[Item, float, float]] = []
     while left or (ordered and hidden):
         if ordered and all(item.rule.price and item.rule.price.kind == "test_needed" for item in left):
             gate = settings["min_share_hidden"]
@@ -121,15 +121,16 @@ def _order(
         left.remove(best)
         if best in minor:
             minor.remove(best)
+        before = taken[best.key].left
         ledger.take(best, taken[best.key])
-        ordered.append((best, taken[best.key].left))
+        ordered.append((best, before, min(before, taken[best.key].left)))
     return ordered
 
 
 def _key(ledger: Ledger, item: Item, taken: Taken, severity_weight: float) -> tuple[bool, float, float, int, str]:
     price = item.rule.price
     assert price is not None
-    halved = price.kind == "upper_bound" and item.loop is not None
+    halved = item.loop is not None and not item.expected and price.kind != "lower_bound"
     weight = item.weight * severity_weight * (ledger.settings["weight_bound"] if halved else 1.0)
     measured = price.kind != "test_needed"
     marginal = ledger.marginal(item, taken) if measured else 0.0
@@ -141,7 +142,7 @@ def _finding(
     con: Connection,
     rank_number: int,
     item: Item,
-    left: float,
+    left: Sequence[float],
     evaluation: Evaluation,
     library: Library,
     frameworks: Sequence[Framework],
@@ -157,7 +158,7 @@ def _finding(
         title=render(rule.title, rule, rows, loop_rows.get(loop.id) if loop else None),
         severity=rule.severity, confidence=confidence, confidence_reason=" ".join(dict.fromkeys(reasons)) or None,
         fingerprint=_fingerprint(rule, loop, where),
-        gain=gain(item, left),
+        gain=gain(item, left[1], left[0]),
         where=where, evidence=_evidence(item.rows), message=message(rule, rows, loop_rows),
         why=rule.why, not_a_problem_when=rule.not_a_problem_when, check=rule.check,
         remedies=_remedies(rule, library, frameworks), references=rule.references,

@@ -162,8 +162,10 @@ def unreplayed(run: Run, missed: Mapping[int, float]) -> tuple[Note, ...]:
         Note(
             code="REPLAY",
             title="A loop could not be replayed",
-            text=f"Replaying {code(loop.name)} as recorded takes {pct(abs(missed[loop.id]))}"
-            f" {'less' if missed[loop.id] < 0 else 'more'} than it took: the gains of its fixes are bounds only.",
+            text=f"Replaying {code(loop.name)} takes {pct(abs(missed[loop.id]))}"
+            f" {'less' if missed[loop.id] < 0 else 'more'} than"
+            f" {'the time given' if loop.iteration_ms_unprofiled else 'it took'}, and the profiler does not explain the"
+            " rest: the gains of its fixes are bounds only.",
         )
         for loop in run.loops
         if loop.id in missed

@@ -13,9 +13,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from gpudiag.jit import compiled
 
 ROWS = 500_000
 """Rows decoded at once: bounds memory to about 200 MB for the widest table, with the batch that is read ahead."""
@@ -111,7 +112,7 @@ class Pages:
 # Compiled functions: numba infers their types, so that annotations would say nothing checkable.
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _varint(data: Any, at: Any, limit: Any) -> Any:
     """A variable-length number of at most eight bytes and the offset after it; -1 as offset when there is none."""
     number = np.int64(0)
@@ -126,7 +127,7 @@ def _varint(data: Any, at: Any, limit: Any) -> Any:
     return number, np.int64(-1)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _size(kind: Any) -> Any:
     """Bytes of a value by its serial type (SQLite file format, 2.1)."""
     if kind < 5:
@@ -136,7 +137,7 @@ def _size(kind: Any) -> Any:
     return (kind - 12) // 2 if kind >= 12 else np.int64(0)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _integer(data: Any, at: Any, kind: Any) -> Any:
     """An integer by its serial type; 8 and 9 are the constants 0 and 1, and 0 is NULL."""
     if kind >= 8 or kind == 0:
@@ -147,7 +148,7 @@ def _integer(data: Any, at: Any, kind: Any) -> Any:
     return number
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _decode_row(data: Any, at: Any, limit: Any, usable: Any, target: Any, stop: Any, row: Any, values: Any,
                 nulls: Any, rowids: Any) -> bool:  # fmt: skip
     """Decode the row whose cell begins at an offset; whether it was plain and lay within its page."""
@@ -174,7 +175,7 @@ def _decode_row(data: Any, at: Any, limit: Any, usable: Any, target: Any, stop: 
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _decode_leaves(data: Any, page: Any, usable: Any, bases: Any, rows: Any, firsts: Any, target: Any, stop: Any,
                    rowids: Any, values: Any, nulls: Any) -> bool:  # fmt: skip
     """Decode the rows of some leaf pages; whether all were plain."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from gpudiag.jit import compiled
 
-@numba.njit(cache=True, nogil=True)
+
+@compiled
 def replay(first, source, lag, release, duration):  # type: ignore[no-untyped-def]
     ends = np.empty(len(duration))
     for node in range(len(duration)):

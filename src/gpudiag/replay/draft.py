@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from gpudiag.replay.edge import NEVER, EdgeKind
-from gpudiag.replay.graph import Graph
+from gpudiag.replay.graph import BEFORE_ALL, Graph
 from gpudiag.replay.record import CALL_KINDS, Floats, Ints
 
 LAUNCHES = [CALL_KINDS.index(kind) for kind in ("launch", "graph_launch")]
@@ -37,16 +37,18 @@ class Draft:
     settings: Mapping[str, float]
     duration: Floats
     lag: Floats
+    release: Floats
     base: Floats  # durations before any edit
     at_least: float = 0.0  # ns: what other workers need, whatever the replay says
     added: list[tuple[int, int]] = field(default_factory=list)
 
     @classmethod
     def of(cls, graph: Graph, duration: Floats, settings: Mapping[str, float]) -> Draft:
-        return cls(graph, settings, duration.copy(), graph.lag.copy(), duration)
+        return cls(graph, settings, duration.copy(), graph.lag.copy(), graph.release.copy(), duration)
 
     def copy(self) -> Draft:
-        return replace(self, duration=self.duration.copy(), lag=self.lag.copy(), added=list(self.added))
+        arrays = {name: getattr(self, name).copy() for name in ("duration", "lag", "release")}
+        return replace(self, **arrays, added=list(self.added))
 
     def no_wait(self, calls: Ints) -> None:
         """The calls return without waiting for any operation."""
@@ -64,7 +66,11 @@ class Draft:
         graph = self.graph
         nodes = np.concatenate([graph.segment[calls], graph.enter[calls]])
         taken = float(self.duration[nodes].sum())
+        fetched = np.intersect1d(calls, graph.supplied)
+        record = graph.record.calls
+        taken += float(np.minimum(record.asleep, record.start - record.segment_start)[fetched].sum())
         self.duration[nodes] = 0.0
+        self.release[graph.enter[fetched]] = BEFORE_ALL
         self.lag[(graph.edge_kind == EdgeKind.HAND_OVER) & np.isin(graph.target, graph.enter[calls])] = NEVER
         return taken
 

@@ -73,8 +73,8 @@ def _drop_range(draft: Draft, chosen: Selection) -> None:
     A block that only reads values back goes whole.
     """
     calls = np.union1d(but_launches(draft, chosen.calls), chosen.block)
-    draft.no_segment(np.union1d(chosen.segments, chosen.block))
-    draft.no_segment(handling(draft, chosen.calls))
+    before = np.union1d(np.union1d(chosen.segments, chosen.block), handling(draft, chosen.calls))
+    draft.no_segment(np.setdiff1d(before, draft.graph.supplied))  # input is fetched all the same
     draft.no_wait(calls)
     draft.cost(calls, 0.0)
     draft.without_ops(started_by(draft, chosen.block))

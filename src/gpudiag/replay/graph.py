@@ -12,11 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpudiag.replay.edge import EdgeKind, Edges
 from gpudiag.replay.queues import order_ops
-from gpudiag.replay.record import CALL_KINDS, Floats, Ints, Record
+from gpudiag.replay.record import CALL_KINDS, Calls, Floats, Ints, Record
 from gpudiag.replay.waits import Waits, hand_overs
+
+BEFORE_ALL = -1e17  # ns: the earliest start of what only its edges hold back
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,7 @@ class Graph:
     enter: Ints
     leave: Ints
     op: Ints  # of each operation, its node
+    supplied: Ints  # calls whose entry waits for input from elsewhere
     tail: int  # what the driving thread did after its last call; -1 when the window ends with the GPU
     length: float  # recorded ns
     turns: int
@@ -69,14 +73,7 @@ def build(record: Record, settings: Mapping[str, float]) -> Graph:
     recorded = np.concatenate([
         calls.segment_start, taken_over, waits.begins, ops.start, [calls.end[tail]] if tail >= 0 else [],
     ])  # fmt: skip
-    # The three nodes of a call must follow one another, and those of the next call them, however short they are.
-    within = np.concatenate(
-        [3 * np.arange(n), 3 * np.arange(n) + 1, 3 * np.arange(n) + 2, 3 * n + np.arange(m), [3 * n + m] * (tail >= 0)]
-    )
-    on_gpu = np.concatenate([np.zeros(3 * n), np.ones(m), np.zeros(int(tail >= 0))])
-    order = np.lexsort((within, on_gpu, recorded))
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
+    order, place = _in_order(n, m, tail >= 0, recorded)
     segment, enter, leave, op = place[:n], place[n : 2 * n], place[2 * n : 3 * n], place[3 * n : 3 * n + m]
 
     asleep = np.minimum(calls.asleep, segment_end - calls.segment_start)
@@ -94,8 +91,11 @@ def build(record: Record, settings: Mapping[str, float]) -> Graph:
     hostly = duration.copy()
     hostly[:n] = scalable[:n]
     hostly[3 * n : 3 * n + m] = 0
-    release = np.full(len(order), -1e17)
-    release[:n] = np.where(first, calls.segment_start, -1e17)
+    release = np.full(len(order), BEFORE_ALL)
+    release[:n] = np.where(first, calls.segment_start, BEFORE_ALL)
+    supplied = np.flatnonzero(_supplied(calls, settings) & (over.call < 0))
+    duration[supplied] = scalable[supplied]  # what is left is waiting, until the input is there
+    release[n + supplied] = calls.start[supplied]
 
     edges = Edges()
     edges.add(segment, enter, 0.0, EdgeKind.HOST)
@@ -118,9 +118,30 @@ def build(record: Record, settings: Mapping[str, float]) -> Graph:
         duration=placed(np.maximum(duration, 0)), scalable=placed(np.maximum(scalable, 0)),
         hostly=placed(np.maximum(hostly, 0)), release=placed(release),
         recorded=placed(recorded), source=source, target=target, lag=lag, edge_kind=kind, segment=segment, enter=enter,
-        leave=leave, op=op, tail=int(place[3 * n + m]) if tail >= 0 else -1, length=record.length,
+        leave=leave, op=op, supplied=supplied, tail=int(place[3 * n + m]) if tail >= 0 else -1, length=record.length,
         turns=record.window.turns, record=record,
     ).indexed()  # fmt: skip
+
+
+def _in_order(calls: int, ops: int, tail: bool, recorded: Floats) -> tuple[Ints, Ints]:
+    """Nodes by recorded start, and the place of each; ties go to the host.
+
+    The three nodes of a call must follow one another, and those of the next call them, however short they are.
+    """
+    each = 3 * np.arange(calls)
+    within = np.concatenate([each, each + 1, each + 2, 3 * calls + np.arange(ops), [3 * calls + ops] * tail])
+    on_gpu = np.concatenate([np.zeros(3 * calls), np.ones(ops), np.zeros(int(tail))])
+    order = np.lexsort((within, on_gpu, recorded))
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    return order, place
+
+
+def _supplied(calls: Calls, settings: Mapping[str, float]) -> NDArray[np.bool_]:
+    """Segments that slept until somebody else had input ready: that comes at the supplier's pace, not the loop's."""
+    whole = calls.start - calls.segment_start
+    asleep = calls.waited >= settings["replay_asleep_share"] * whole
+    return calls.fetches & asleep & (whole >= settings["host_work_ns"])
 
 
 def _tail(record: Record) -> int:

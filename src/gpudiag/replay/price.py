@@ -12,9 +12,10 @@ from gpudiag.model import Edit, Row, Rule
 from gpudiag.replay import calibrate, edits, graph, record, simulate
 from gpudiag.replay.draft import Draft, Selection
 from gpudiag.replay.edge import EdgeKind
-from gpudiag.replay.record import Ints, Record
+from gpudiag.replay.record import Floats, Ints, Record
 
 Connection = duckdb.DuckDBPyConnection
+_REWRITES = {Edit.SHRINK_KERNEL, Edit.LOWER_PRECISION}
 _UNPRICED = {Edit.BALANCE_RANKS, Edit.OVERLAP_COLLECTIVE}  # need several ranks, or times that were not recorded
 
 
@@ -48,6 +49,9 @@ class LoopModel:
             guesses = [tuple(calibrate.solve(g, unprofiled_ns * g.turns, settings) for g in graphs)]
         self.guesses = guesses
         self.start = [self._parts(guess) for guess in guesses]
+        reached = sum(part.base_ns for part in self.start[0])
+        wanted = (unprofiled_ns or 0.0) * sum(one.turns for one in graphs)
+        self.unexplained = reached / wanted - 1 if wanted else 0.0  # by which part the given time is missed
 
     def _parts(self, guess: Sequence[calibrate.Calibration]) -> list[_Part]:
         parts = []
@@ -71,20 +75,23 @@ class LoopModel:
         assert rule.price is not None
         cautious, usual, best = rule.price.low, rule.price.expected or rule.price.best, rule.price.best
         margin = self.settings["replay_margin" if len(self.start) == 1 else "replay_blind_margin"]
-        expected = self._ratio(0, usual, chosen)
-        found = [expected]
+        expected, least = self._ratio(0, usual, chosen)
+        margin *= min(1.0, (1 - expected) / self.settings["replay_whole_doubt"])
+        found = [(expected, least)]
         for number in range(len(self.start)):
             for variant in dict.fromkeys((usual, cautious or usual, best)):
                 spread = self._spread(variant, chosen) if rule.price.kind == "expected" else [chosen]
                 found += [self._ratio(number, variant, each) for each in spread]
+        # No fix makes the loop shorter than the work that it leaves to the busiest engine.
         if rule.price.kind != "expected":  # a bound's doubt is in proportion to what it promises
-            shortest = max(0.0, 1 - (1 - min(found)) * (1 + self.settings["replay_bound_margin"]))
-            return Price(expected, shortest, 1.0)
-        return Price(expected, min(found) * (1 - margin), min(max(max(found) * (1 + margin), expected), 1.0))
+            doubt = 1 + self.settings["replay_bound_margin"]
+            return Price(expected, min(max(0.0, 1 - (1 - part) * doubt, least) for part, least in found), 1.0)
+        low = min(max(part * (1 - margin), least) for part, least in found)
+        return Price(expected, min(low, expected), min(max(part for part, _ in found) * (1 + margin), 1.0))
 
     def _spread(self, variant: Sequence[Edit], chosen: Sequence[Selection]) -> list[Sequence[Selection]]:
         """The selections; where kernels get faster also with less and more of that, which a timeline can only guess."""
-        if not set(variant) & {Edit.SHRINK_KERNEL, Edit.LOWER_PRECISION}:
+        if not set(variant) & _REWRITES:
             return [chosen]
         spread = self.settings["replay_kernel_spread"]
         factors = (1.0, 1 / spread, spread)
@@ -106,21 +113,44 @@ class LoopModel:
         total = sum(part.base_ns for part in self.start[0])
         return sum(map(_length, drafts)) / total if total > 0 else 1.0
 
-    def _ratio(self, number: int, variant: Sequence[Edit], chosen: Sequence[Selection]) -> float:
+    def least(self, drafts: Sequence[Draft]) -> float:
+        """What the busiest engine of the edited drafts needs, over the unedited length."""
+        total = sum(part.base_ns for part in self.start[0])
+        return min(1.0, sum(map(self._busy, drafts)) / total) if total > 0 else 0.0
+
+    def _busy(self, draft: Draft) -> float:
+        """The work of the busiest engine (ns): a GPU's kernels, where they overlapped as they did, or one direction's
+        copies; less what times of two runs differ by.
+        """
+        ops = draft.graph.record.ops
+        needed = draft.duration[draft.graph.op]
+        most = 0.0
+        for device in np.unique(ops.device):
+            kernels = (ops.device == device) & (ops.kind == 0)
+            together = _union(ops.start[kernels], ops.end[kernels]) / max(
+                float((ops.end - ops.start)[kernels].sum()), 1.0
+            )
+            engines = [needed[(ops.device == device) & (ops.direction == direction)].sum() for direction in (1, 2)]
+            most = max(most, float(needed[kernels].sum()) * min(1.0, together), *map(float, engines))
+        return most * (1 - self.settings["replay_same"])
+
+    def _ratio(self, number: int, variant: Sequence[Edit], chosen: Sequence[Selection]) -> tuple[float, float]:
+        """The edited length over the unedited one, and what the busiest engine alone would need."""
         parts = self.start[number]
         total = sum(part.base_ns for part in parts)
-        after = 0.0
+        after = least = 0.0
         for index, part in enumerate(parts):
             draft = part.draft.copy()
             edits.apply(draft, variant, chosen[index])
             after += _length(draft)
-        return min(1.0, after / total) if total > 0 else 1.0
+            least += 0.0 if set(variant) & _REWRITES else self._busy(draft)  # what a rewritten kernel takes is a guess
+        return (min(1.0, after / total), min(1.0, least / total)) if total > 0 else (1.0, 0.0)
 
 
 def model(
     con: Connection, loop: int, settings: Mapping[str, float], unprofiled_ns: float | None
 ) -> tuple[LoopModel | None, float]:
-    """The loop's replay, and by which part it misses the recorded time; no model when it misses too much."""
+    """The loop's replay, and by which part it misses the recorded or the given time; none when that is too much."""
     graphs = []
     for window in record.windows(con, loop, settings["replay_min_cover"]):
         found = record.read(con, window)
@@ -133,14 +163,18 @@ def model(
     off = replayed / recorded - 1
     if abs(off) > settings["replay_abstain"]:
         return None, off
-    return LoopModel(con, graphs, settings, unprofiled_ns), off
+    fitted = LoopModel(con, graphs, settings, unprofiled_ns)
+    if abs(fitted.unexplained) > settings["replay_abstain"]:
+        return None, fitted.unexplained
+    return fitted, off
 
 
 def _length(draft: Draft) -> float:
     one = draft.graph
     if draft.added:
         one, draft = _with_edges(draft)
-    return max(simulate.length(one, simulate.replay(one, draft.duration, draft.lag)), draft.at_least)
+    ends = simulate.replay(one, draft.duration, draft.lag, draft.release)
+    return max(simulate.length(one, ends), draft.at_least)
 
 
 def _with_edges(draft: Draft) -> tuple[graph.Graph, Draft]:
@@ -157,6 +191,14 @@ def _with_edges(draft: Draft) -> tuple[graph.Graph, Draft]:
     return wider, replace(draft, graph=wider, lag=wider.lag, added=[])
 
 
+def _union(start: Floats, end: Floats) -> float:
+    """The time covered by intervals that stand in order of their starts (ns)."""
+    if not len(start):
+        return 0.0
+    reached = np.concatenate([[-np.inf], np.maximum.accumulate(end)[:-1]])
+    return float(np.maximum(end - np.maximum(start, reached), 0).sum())
+
+
 def _select(con: Connection, on: str, rows: Sequence[Row], one: Record) -> Selection:
     """Positions of what the rows name, in one window."""
     nothing = np.zeros(0, dtype=np.int64)
@@ -167,7 +209,8 @@ def _select(con: Connection, on: str, rows: Sequence[Row], one: Record) -> Selec
         if isinstance(listed, list):
             recoverable = row.get("recoverable")
             ids += listed
-            parts += [float(recoverable) if isinstance(recoverable, int | float) else 1.0] * len(listed)
+            part = min(1.0, max(0.0, float(recoverable))) if isinstance(recoverable, int | float) else 1.0
+            parts += [part] * len(listed)
     wanted = np.array(ids, dtype=np.int64)
     if on == "gpu_ops":
         place, found = _positions(one.ops.id, wanted)

@@ -57,8 +57,10 @@ class Calls:
     start: Floats
     end: Floats
     segment_start: Floats  # when the call before it on its thread returned
-    asleep: Floats  # part of the segment before it that was spent waiting in the operating system
+    asleep: Floats  # part of the segment before it that its thread slept: that passes as fast without a profiler
+    waited: Floats  # part of that in which it waited for others, and not for a time to pass
     waits_on: Ints
+    fetches: NDArray[np.bool_]  # whether the segment before it fetched input
 
     def __len__(self) -> int:
         return len(self.id)
@@ -202,9 +204,9 @@ def _calls(con: Connection, window: Window) -> Calls:
         select c.id, c.thread, case k.kind {kinds} else {len(CALL_KINDS) - 1} end as kind, c.start - $start as start,
                c."end" - $start as "end", coalesce(w.on_stream, case when k.kind <> 'sync' then -1
                    when regexp_matches(k.text, 'Event') then -3 else -2 end) as waits_on,
-               c.previous_end - $start as previous_end
+               c.previous_end - $start as previous_end, coalesce(i.fetches_input, false) as fetches
         from candidate c join bounds b on b.thread = c.thread join api_name k on k.id = c.name
-        left join waited w on w.api_call = c.id
+        left join waited w on w.api_call = c.id left join host_segment i on i.api_call = c.id
         where c.start >= b.first and c.start < coalesce(b.beyond, $end) order by c.thread, c.start, c.id
         """,
         {"process": window.process, "start": window.start, "end": window.end, "early": _earliest(con, window)},
@@ -214,11 +216,12 @@ def _calls(con: Connection, window: Window) -> Calls:
     opens = np.concatenate([[True], thread[1:] != thread[:-1]])[: len(thread)]
     previous = np.ma.filled(np.ma.asarray(columns["previous_end"]).astype(np.float64), -np.inf)
     segment = np.where(opens, np.minimum(start, np.maximum(previous, 0)), np.minimum(previous, start))
+    waited = _asleep(con, window, thread, segment, start, _WAITS)
     return Calls(
         id=columns["id"].astype(np.int64), thread=thread, kind=columns["kind"].astype(np.int64), start=start,
         end=columns["end"].astype(np.float64), segment_start=segment,
-        asleep=_asleep(con, window, thread, segment, start),
-        waits_on=columns["waits_on"].astype(np.int64),
+        asleep=waited + _asleep(con, window, thread, segment, start, _NAPS), waited=waited,
+        waits_on=columns["waits_on"].astype(np.int64), fetches=columns["fetches"].astype(bool),
     )  # fmt: skip
 
 
@@ -234,16 +237,19 @@ def _earliest(con: Connection, window: Window) -> int:
     return min(int(row[0]), window.start) if row and row[0] is not None else window.start
 
 
-def _asleep(con: Connection, window: Window, thread: Ints, begin: Floats, end: Floats) -> Floats:
-    """Per segment, the time its thread waited in the operating system: that passes as fast without a profiler."""
+_NAPS = "n.text in ('nanosleep', 'clock_nanosleep', 'usleep', 'sleep')"
+_WAITS = "(waits_for_others(n.text) or receives_data(n.text) or n.text = 'read')"
+
+
+def _asleep(con: Connection, window: Window, thread: Ints, begin: Floats, end: Floats, which: str) -> Floats:
+    """Per segment, the time its thread spent in such calls of the operating system (ns)."""
     asleep = np.zeros(len(thread))
     columns = con.execute(
-        """
+        f"""
         select o.thread, o.start - $start as start, o."end" - $start as "end"
         from os_call o join name n on n.id = o.name join thread t on t.id = o.thread
         where t.process = $process and o."end" > $start and o.start < $end
-            and (waits_for_others(n.text) or receives_data(n.text)
-                or n.text in ('read', 'nanosleep', 'clock_nanosleep', 'usleep'))
+            and {which}
         order by o.thread, o.start
         """,
         {"process": window.process, "start": window.start, "end": window.end},

@@ -13,12 +13,15 @@ from gpudiag.replay.record import Floats, Ints
 _SMALL = 20_000  # below so many edges plain Python is done before numba is imported
 
 
-def replay(graph: Graph, duration: Floats | None = None, lag: Floats | None = None) -> Floats:
-    """The end of each node (ns), with other durations or lags if given."""
+def replay(
+    graph: Graph, duration: Floats | None = None, lag: Floats | None = None, release: Floats | None = None
+) -> Floats:
+    """The end of each node (ns), with other durations, lags or earliest starts if given."""
     edges = len(graph.source)
     run = _compiled() if edges > _SMALL else _replay
     return run(
-        graph.first, graph.source, graph.lag if lag is None else lag, graph.release,
+        graph.first, graph.source, graph.lag if lag is None else lag,
+        graph.release if release is None else release,
         graph.duration if duration is None else duration,
     )  # fmt: skip
 

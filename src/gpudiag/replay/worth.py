@@ -63,11 +63,12 @@ class Taken:
     drafts: list[Draft] | None = None
     replayed: float = 1.0  # by the replay
     bounded: float = 1.0  # by fixes that only a bound is known of
+    least: float = 0.0  # what the busiest engine needs for the work that is left
 
     @property
     def left(self) -> float:
         """What is left of the loop."""
-        return self.replayed * self.bounded
+        return max(self.replayed * self.bounded, self.least)
 
 
 class Ledger:
@@ -123,12 +124,16 @@ class Ledger:
             taken.replayed = min(taken.replayed, item.model.remaining(taken.drafts))
             if item.bounded and item.price.expected > 0:
                 taken.bounded *= item.price.low / item.price.expected
+            taken.least = min(item.model.least(taken.drafts), taken.replayed)
         elif left > 0:
             taken.bounded *= max(0.0, 1 - marginal / left)
+            model = item.model
+            if model and not taken.drafts and item.rule.family != "communication":
+                taken.least = min(model.least([part.draft for part in model.start[0]]), taken.replayed)
 
 
-def gain(item: Item, left: float) -> Gain:
-    """The printed gain. left: what of the loop is left with this fix and those above it."""
+def gain(item: Item, left: float, before_it: float = 1.0) -> Gain:
+    """The printed gain. left: what is left of the loop with this fix and those above it; before_it: without this."""
     price = item.rule.price
     assert price is not None
     basis: Basis = "loop" if item.loop else "kernel"
@@ -147,13 +152,12 @@ def gain(item: Item, left: float) -> Gain:
         else:
             scaled = before - traced * _removed(item.claim, item.total_ns, _idle_scale(item.loop))
             bound = max(0.0, min(scaled, before * (1 - bounds.measure(item.claim, item.total_ns))))
-        # Without a replay, what is claimed of a loop that should have one is the most that could go.
-        kind = "lower_bound" if price.kind == "lower_bound" and item.model is not None else "upper_bound"
+        kind = "lower_bound" if price.kind == "lower_bound" else "upper_bound"
         after, low, high = (bound, 0.0, bound) if kind == "lower_bound" else (bound, bound, before)
     return Gain(
         kind=kind, basis=basis, loop=item.key, before_ms=before, after_ms=after, low_ms=low, high_ms=high,
         speedup=before / after if after > 0 else None, share=1 - after / before,
-        cumulative_after_ms=before * left,
+        cumulative_before_ms=before * before_it, cumulative_after_ms=before * left,
     )  # fmt: skip
 
 

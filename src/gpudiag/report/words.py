@@ -114,6 +114,7 @@ BRIEF = 40  # characters of a kernel name inside a sentence
 KINDS = {"expected": "expected", "upper_bound": "at most", "lower_bound": "at least"}
 NOTHING_LEFT = 1e-6  # of the time before: less than a clock can tell
 WORTH_SAYING = 1.1  # a speedup below this reads as "1.0 times"
+LITTLE = 0.01  # of an iteration: nothing that anybody would notice
 SIZES = {"expected": "about", "upper_bound": "up to", "lower_bound": "at least"}
 
 
@@ -138,7 +139,23 @@ def headline(finding: Finding, loops: Mapping[int, Loop]) -> str:
     """`up to 79 % of decode_token`."""
     if finding.gain.kind == "test_needed":
         return "gain to be tested"
-    return f"{SIZES[finding.gain.kind]} {pct(finding.gain.share)} of {basis(finding, loops)}"
+    alone = f"{SIZES[finding.gain.kind]} {pct(finding.gain.share)} of {basis(finding, loops)}"
+    more = _more(finding)
+    if more is None:
+        return alone
+    if more < LITTLE:
+        return f"nothing more once the fixes above are made (alone {alone})"
+    if finding.gain.share < LITTLE:
+        return f"nothing alone, {pct(more)} of what the fixes above leave"
+    return alone
+
+
+def _more(finding: Finding) -> float | None:
+    """The part that the fix removes of what those above it leave; None for the first finding."""
+    gain = finding.gain
+    if finding.rank == 1 or gain.cumulative_after_ms is None or not gain.cumulative_before_ms:
+        return None
+    return 1 - gain.cumulative_after_ms / gain.cumulative_before_ms
 
 
 def gain(finding: Finding, loops: Mapping[int, Loop]) -> str:

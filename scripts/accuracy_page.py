@@ -76,28 +76,34 @@ def headline(scores: Sequence[Score]) -> str:
     timeline = [s for s in slow if s.family not in corpus.KERNEL_FAMILIES]
     placed = [s for s in slow if s.place is not None]
     found = {
-        "Planted cause, or an alternate that its label accepts, is the first finding": _part(slow, lambda s: s.hit),
-        "Planted cause itself is the first finding": _part(slow, lambda s: s.exact),
-        "The same, counting programs whose cause has no rule yet": _part(
+        "Planted cause, or an alternate that its label accepts, is the first finding": price_page.part(
+            slow, lambda s: s.hit
+        ),
+        "Planted cause itself is the first finding": price_page.part(slow, lambda s: s.exact),
+        "The same, counting programs whose cause has no rule yet": price_page.part(
             [s for s in scores if s.role == "slow"], lambda s: s.exact
         ),
-        "Planted cause or alternate is among the first three": _part(
+        "Planted cause or alternate is among the first three": price_page.part(
             slow, lambda s: s.rank is not None and s.rank <= 3
         ),
-        "Planted cause or alternate is first, causes that a timeline shows": _part(timeline, lambda s: s.hit),
-        "Planted line named, of host-side causes that samples could show": _part(placed, lambda s: bool(s.place)),
-        f"Healthy programs with a finding worth more than {WORTH:.0%}": _part(healthy, lambda s: bool(s.alarms)),
-        "Without the program's NVTX ranges, planted cause or alternate is the first finding": _part(
+        "Planted cause or alternate is first, causes that a timeline shows": price_page.part(timeline, lambda s: s.hit),
+        "Planted line named, of host-side causes that samples could show": price_page.part(
+            placed, lambda s: bool(s.place)
+        ),
+        f"Healthy programs with a finding worth more than {WORTH:.0%}": price_page.part(
+            healthy, lambda s: bool(s.alarms)
+        ),
+        "Without the program's NVTX ranges, planted cause or alternate is the first finding": price_page.part(
             bare, lambda s: s.hit
         ),
-        f"Without them, healthy programs with a finding worth more than {WORTH:.0%}": _part(
+        f"Without them, healthy programs with a finding worth more than {WORTH:.0%}": price_page.part(
             bare_healthy, lambda s: bool(s.alarms)
         ),
     }
     lines = [f"* {what}: {result}." for what, result in found.items()]
     for split in ("development", "validation"):
         part = [s for s in slow if s.split == split]
-        lines.append(f"* First finding, {split} programs alone: {_part(part, lambda s: s.hit)}.")
+        lines.append(f"* First finding, {split} programs alone: {price_page.part(part, lambda s: s.hit)}.")
     return "\n".join(lines)
 
 
@@ -110,17 +116,6 @@ timeline. A place is right when the first finding's file is the planted one and 
 in the planted function. The rules' constants were set on the *development* programs; *validation* programs set none
 ([the split](../fixtures/split.yaml)). `.venv/bin/python
 scripts/scorecard.py` makes this page anew."""
-
-
-def _part(scores: Sequence[Score], right: Callable[[Score], bool]) -> str:
-    hits = sum(map(right, scores))
-    return f"{hits} of {len(scores)}" + (f" ({hits / len(scores):.0%})" if scores else "")
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    assert all(len(row) == len(head) for row in rows), head
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(str(cell) for cell in row) + " |" for row in lines)
 
 
 def _families(slow: Sequence[Score]) -> str:
@@ -136,7 +131,7 @@ def _families(slow: Sequence[Score]) -> str:
                              f"{_count(timed, lambda s: bool(s.inside))}/{len(timed)}" if timed else "",
                              _error(timed)])  # fmt: skip
     head = ["family", "split", "variants", "first", "first three", "place", "interval holds", "median error"]
-    return _table(head, rows)
+    return price_page.table(head, rows)
 
 
 def _count(scores: Sequence[Score], right: Callable[[Score], bool]) -> int:
@@ -149,11 +144,11 @@ def _error(timed: Sequence[Score]) -> str:
 
 
 def _programs(slow: Sequence[Score]) -> str:
-    rows = [[s.name, s.split[:3], s.planted, s.first or "none", _hit(s), _said(s.place), _ms(s.before_ms),
-             _ms(s.measured_ms), ", ".join(s.forbidden)] for s in slow]  # fmt: skip
+    rows = [[s.name, s.split[:3], s.planted, s.first or "none", _hit(s), _said(s.place), price_page.ms(s.before_ms),
+             price_page.ms(s.measured_ms), ", ".join(s.forbidden)] for s in slow]  # fmt: skip
     head = ["program", "split", "planted", "first finding", "hit", "place", "slow, ms", "fixed, ms",
             "said but ruled out"]  # fmt: skip
-    return _table(head, rows)
+    return price_page.table(head, rows)
 
 
 def _hit(score: Score) -> str:
@@ -166,15 +161,13 @@ def _said(value: bool | None) -> str:
     return "" if value is None else ("right" if value else "**wrong**")
 
 
-def _ms(value: float | None) -> str:
-    return "" if value is None else f"{value:.3g}"
-
-
 def _healthy(healthy: Sequence[Score]) -> str:
     rows = [
         [s.name, s.split[:3], ", ".join(s.alarms) or "none", s.first or "none", ", ".join(s.forbidden)] for s in healthy
     ]
-    return _table(["program", "split", f"findings above {WORTH:.0%}", "any finding", "said but ruled out"], rows)
+    return price_page.table(
+        ["program", "split", f"findings above {WORTH:.0%}", "any finding", "said but ruled out"], rows
+    )
 
 
 def _still(fixed: Sequence[Score]) -> str:
@@ -184,7 +177,7 @@ def _still(fixed: Sequence[Score]) -> str:
         " may have the next fault (`chunked_pipeline` has two), and most kernels could be better."
     )
     quiet = f"{len(fixed) - len(rows)} of {len(fixed)} captures of fixed variants: nothing."
-    return f"{how}\n\n{_table(['fixed variant', f'findings above {WORTH:.0%}'], rows)}\n\n{quiet}"
+    return f"{how}\n\n{price_page.table(['fixed variant', f'findings above {WORTH:.0%}'], rows)}\n\n{quiet}"
 
 
 def _bare(bare: Sequence[Score]) -> str:
@@ -195,7 +188,7 @@ def _bare(bare: Sequence[Score]) -> str:
     rows = [
         [s.name.partition(",")[0], s.planted or "none", s.first or "none"] for s in bare if s.answerable and not s.hit
     ]
-    return f"{how}\n\n{_table(['program', 'planted', 'first finding'], rows)}"
+    return f"{how}\n\n{price_page.table(['program', 'planted', 'first finding'], rows)}"
 
 
 def _confusion(slow: Sequence[Score], healthy: Sequence[Score]) -> str:
@@ -207,7 +200,7 @@ def _confusion(slow: Sequence[Score], healthy: Sequence[Score]) -> str:
         alarms = sum(code in s.alarms for s in healthy)
         told = ", ".join(f"{first} × {n}" for first, n in sorted(firsts.items(), key=lambda item: (-item[1], item[0])))
         rows.append([code, sum(firsts.values()), told, elsewhere, alarms])
-    return _table(
+    return price_page.table(
         ["planted", "n", "first finding", "first where something else was planted", "alarms on healthy"], rows
     )
 
@@ -250,7 +243,7 @@ def _labels() -> str:
                 continue
             entry = label["variants"][case.variant]
             times = entry["unprofiled"]["per_process_ms"]
-            slow, fixed = (_ms(corpus.iteration_ms(case.slug, name)) for name in pair.split(" / "))
+            slow, fixed = (price_page.ms(corpus.iteration_ms(case.slug, name)) for name in pair.split(" / "))
             rows.append([f"{case.slug} `{pair}`", slow, fixed, f"{ratio['ratio']:.2f}",
                          f"{ratio['low']:.2f}–{ratio['high']:.2f}", " + ".join(map(str, ratio["n"])),
                          f"{stdev(times) / mean(times):.1%}",
@@ -264,4 +257,4 @@ def _labels() -> str:
         " than 95 %), noise the coefficient of variation between them. While the later programs were timed, others were"
         " being profiled on a second GPU of the same host."
     )
-    return f"{how}\n\n{_table(head, rows)}"
+    return f"{how}\n\n{price_page.table(head, rows)}"

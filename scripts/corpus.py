@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from gpudiag.library import load
+from gpudiag.library import Library, load
 
 ROOT = Path(__file__).resolve().parents[1]
 CAPTURES = ROOT / "fixtures" / "captures"
@@ -92,7 +92,13 @@ def missing() -> set[str]:
 @cache
 def rule_codes() -> frozenset[str]:
     """The codes that the library knows."""
-    return frozenset(rule.code for rule in load().rules)
+    return frozenset(rule.code for rule in library().rules)
+
+
+@cache
+def library() -> Library:
+    """The packaged rules and settings, read once."""
+    return load()
 
 
 @cache

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import correlation, median
 
 import corpus
-from gpudiag.library import load
 from gpudiag.model import Finding
 from gpudiag.pipeline import build_report
 from scoring import Score, opened
@@ -82,24 +81,24 @@ def headline(scores: Iterable[Score], stages: Sequence[Stage] = ()) -> list[str]
     ]
     spread = f"median capture {_median(starts):.4f}, worst {max(starts, default=0):.2f}"
     lines.append(f"Start times in it, 95th percentile of the error in iterations: {spread}.")
-    expected = _part(simulated, lambda s: s.kind == "expected")
+    expected = part(simulated, lambda s: s.kind == "expected")
     lines.append(f"Pairs whose cause can be simulated that get an expected price: {expected}.")
     same = [s for s in timed if not s.other_fix]
-    for name, part in (("all fixes", timed), ("fixes that are the priced ones", same)):
+    for name, those in (("all fixes", timed), ("fixes that are the priced ones", same)):
         for split in ("", *SPLITS):
-            chosen = [s for s in part if s.priced and (not split or s.split == split)]
+            chosen = [s for s in those if s.priced and (not split or s.split == split)]
             lines.append(f"Expected prices, {name}{', ' + split if split else ''}: {_accuracy(chosen)}.")
-        blind = _part([s for s in part if s.priced], lambda s: bool(s.blind_inside))
-        wide = _median([s.blind_width or 0 for s in part if s.priced])
+        blind = part([s for s in those if s.priced], lambda s: bool(s.blind_inside))
+        wide = _median([s.blind_width or 0 for s in those if s.priced])
         held = f"{blind} inside the printed interval (median width ±{wide:.0%})"
         lines.append(f"The same without the unprofiled time, {name}: {held}.")
     both = [s for s in timed if s.timed_hit is not None]
     lines.append(
         "Planted cause or alternate first when the unprofiled time is given, of those first without it:"
-        f" {_part(both, lambda s: bool(s.timed_hit))}."
+        f" {part(both, lambda s: bool(s.timed_hit))}."
     )
     bounded = [s for s in timed if s.kind == "upper_bound"]
-    lines.append(f"Upper bounds exceeded by more than a tenth: {_part(bounded, lambda s: s.exceeded)}.")
+    lines.append(f"Upper bounds exceeded by more than a tenth: {part(bounded, lambda s: s.exceeded)}.")
     if stages:
         first_two = sum(stage.rank is not None and stage.rank <= 2 for stage in stages)
         lines.append(
@@ -112,8 +111,8 @@ def _accuracy(chosen: Sequence[Score]) -> str:
     if not chosen:
         return "none"
     errors, gains = [abs(s.error or 0) for s in chosen], [abs(s.gain_error or 0) for s in chosen]
-    near = _part(chosen, lambda s: abs(s.error or 0) <= 0.2)
-    held = _part(chosen, lambda s: bool(s.inside))
+    near = part(chosen, lambda s: abs(s.error or 0) <= 0.2)
+    held = part(chosen, lambda s: bool(s.inside))
     return (
         f"{len(chosen)} pairs, median error of the new time {_median(errors):.0%}, {near} within 20%,"
         f" {held} inside the interval (median width ±{_median([s.width or 0 for s in chosen]):.0%}),"
@@ -154,13 +153,13 @@ def section(scores: Sequence[Score], cells: Sequence[Cell], stages: Sequence[Sta
         _recording(_timed(scores)),
         "### Programs with two causes",
         "From the capture that has both, with each fix alone and with both.",
-        _table(["program", "fixed", "predicted, ms", "measured, ms", "error"],
-               [[c.program, " + ".join(c.fixes), _ms(c.predicted_ms), _ms(c.measured_ms),
+        table(["program", "fixed", "predicted, ms", "measured, ms", "error"],
+               [[c.program, " + ".join(c.fixes), ms(c.predicted_ms), ms(c.measured_ms),
                  f"{c.predicted_ms / c.measured_ms - 1:+.0%}" if c.predicted_ms else ""] for c in cells]),
         "### The training curve",
         "At each stage, where the next stage's cause ranks, and what all fixes found would leave together.",
-        _table(["stage", "measured, ms", "next cause", "its rank", "after all fixes found, ms"],
-               [[s.stage, _ms(s.before_ms), s.cause, s.rank or "not found", _ms(s.predicted_end_ms)] for s in stages]),
+        table(["stage", "measured, ms", "next cause", "its rank", "after all fixes found, ms"],
+               [[s.stage, ms(s.before_ms), s.cause, s.rank or "not found", ms(s.predicted_end_ms)] for s in stages]),
     ]  # fmt: skip
     return "\n\n".join(parts)
 
@@ -168,40 +167,40 @@ def section(scores: Sequence[Score], cells: Sequence[Cell], stages: Sequence[Sta
 def _edits(timed: Sequence[Score]) -> str:
     by_edit: dict[str, list[Score]] = {}
     for score in timed:
-        found = load().by_code[score.first].price if score.first else None
+        found = corpus.library().by_code[score.first].price if score.first else None
         if found and score.priced:
             by_edit.setdefault(", ".join(found.expected or found.best), []).append(score)
-    rows = [[edit, len(part), f"{_median([abs(s.error or 0) for s in part]):.0%}",
-             f"{_median([abs(s.gain_error or 0) for s in part]):.0%}", _part(part, lambda s: bool(s.inside))]
-            for edit, part in sorted(by_edit.items())]  # fmt: skip
-    return _table(["edits", "n", "median error of the new time", "of the gain", "inside the interval"], rows)
+    rows = [[edit, len(those), f"{_median([abs(s.error or 0) for s in those]):.0%}",
+             f"{_median([abs(s.gain_error or 0) for s in those]):.0%}", part(those, lambda s: bool(s.inside))]
+            for edit, those in sorted(by_edit.items())]  # fmt: skip
+    return table(["edits", "n", "median error of the new time", "of the gain", "inside the interval"], rows)
 
 
 def _recording(timed: Sequence[Score]) -> str:
     rows = [[s.name, s.split[:3], f"{s.call_ns / 1000:.1f}", f"{s.driver:.0%}"]
             for s in timed if s.call_ns is not None and s.driver is not None]  # fmt: skip
-    return _table(["program", "split", "a call, µs", "other host work left"], rows)
+    return table(["program", "split", "a call, µs", "other host work left"], rows)
 
 
 def _setting(name: str) -> float:
-    return load().setting_values[name]
+    return corpus.library().setting_values[name]
 
 
 def _prices(timed: Sequence[Score]) -> str:
     rows = []
     for s in timed:
         blind = "" if s.blind_inside is None or s.kind != "expected" else "inside" if s.blind_inside else "**outside**"
-        interval = f"{_ms(s.low_ms)}–{_ms(s.high_ms)}" if s.kind == "expected" else ""
+        interval = f"{ms(s.low_ms)}–{ms(s.high_ms)}" if s.kind == "expected" else ""
         held = "" if s.inside is None or s.kind != "expected" else "inside" if s.inside else "**outside**"
         error = f"{s.error:+.0%}" if s.error is not None and s.kind == "expected" else ""
         gain = f"{s.gain_error:+.0%}" if s.gain_error is not None and s.kind == "expected" else ""
         if s.exceeded:
             held = "**exceeded**"
-        rows.append([s.name, s.split[:3], s.first, str(s.kind).replace("_", " "), _ms(s.before_ms), _ms(s.predicted_ms),
-                     interval, _ms(s.measured_ms), error, gain, held, blind, s.other_fix or ""])  # fmt: skip
+        rows.append([s.name, s.split[:3], s.first, str(s.kind).replace("_", " "), ms(s.before_ms), ms(s.predicted_ms),
+                     interval, ms(s.measured_ms), error, gain, held, blind, s.other_fix or ""])  # fmt: skip
     head = ["program", "split", "finding", "price", "before, ms", "predicted, ms", "interval, ms", "measured, ms",
             "error", "error of the gain", "interval holds", "without", "the measured fix"]  # fmt: skip
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def cells() -> list[Cell]:
@@ -257,7 +256,8 @@ def _findings(case: corpus.Case, before_ms: float) -> Sequence[Finding]:
         return build_report(con, library, {"": before_ms * 1e6}).findings
 
 
-def _part(scores: Sequence[Score], right: Callable[[Score], bool]) -> str:
+def part(scores: Sequence[Score], right: Callable[[Score], bool]) -> str:
+    """`3 of 4 (75%)`."""
     hits = sum(map(right, scores))
     return f"{hits} of {len(scores)}" + (f" ({hits / len(scores):.0%})" if scores else "")
 
@@ -272,10 +272,7 @@ def _spearman(chosen: Sequence[Score]) -> float:
         (1 - (s.predicted_ms or 0) / (s.before_ms or 1), 1 - (s.measured_ms or 0) / (s.before_ms or 1)) for s in chosen
     ]
     first, second = (_ranks([pair[side] for pair in pairs]) for side in (0, 1))
-    middle = (len(pairs) - 1) / 2
-    spread = sum((a - middle) ** 2 for a in first) * sum((b - middle) ** 2 for b in second)
-    product = sum((a - middle) * (b - middle) for a, b in zip(first, second, strict=True))
-    return product / spread**0.5 if spread else 0.0
+    return correlation(first, second) if len(set(first)) > 1 and len(set(second)) > 1 else 0.0
 
 
 def _ranks(values: Sequence[float]) -> list[float]:
@@ -284,10 +281,13 @@ def _ranks(values: Sequence[float]) -> list[float]:
     ]
 
 
-def _ms(value: float | None) -> str:
+def ms(value: float | None) -> str:
+    """A time in ms, to three digits."""
     return "" if value is None else f"{value:.3g}"
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A Markdown table."""
+    assert all(len(row) == len(head) for row in rows), head
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(str(cell) for cell in row) + " |" for row in lines)

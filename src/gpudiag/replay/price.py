@@ -75,13 +75,13 @@ class LoopModel:
         assert rule.price is not None
         cautious, usual, best = rule.price.low, rule.price.expected or rule.price.best, rule.price.best
         margin = self.settings["replay_margin" if len(self.start) == 1 else "replay_blind_margin"]
-        expected, least = self._ratio(0, usual, chosen)
-        margin *= min(1.0, (1 - expected) / self.settings["replay_whole_doubt"])
-        found = [(expected, least)]
+        found: list[tuple[float, float]] = []  # the first is the usual fix under the usual guess
         for number in range(len(self.start)):
             for variant in dict.fromkeys((usual, cautious or usual, best)):
                 spread = self._spread(variant, chosen) if rule.price.kind == "expected" else [chosen]
                 found += [self._ratio(number, variant, each) for each in spread]
+        expected = found[0][0]
+        margin *= min(1.0, (1 - expected) / self.settings["replay_whole_doubt"])
         # No fix makes the loop shorter than the work that it leaves to the busiest engine.
         if rule.price.kind != "expected":  # a bound's doubt is in proportion to what it promises
             doubt = 1 + self.settings["replay_bound_margin"]

@@ -12,7 +12,7 @@ import yaml
 import corpus
 import price_page
 from price_page import Cell, Stage
-from scoring import NEAR_LINES, UNANNOTATED, WORTH, Score
+from scoring import NEAR_LINES, NO_NVTX, UNANNOTATED, WORTH, Score
 
 MISSES = corpus.ROOT / "fixtures" / "misses.yaml"
 FAMILIES = {
@@ -25,8 +25,8 @@ NOTICE = "<!-- Written by scripts/scorecard.py; change the programs or the rules
 
 def page(scores: Sequence[Score], cells: Sequence[Cell], stages: Sequence[Stage]) -> str:
     """The whole page."""
-    bare = [s for s in scores if s.suffix == UNANNOTATED]
-    scores = [s for s in scores if s.suffix != UNANNOTATED]
+    bare = [s for s in scores if not s.annotated]
+    scores = [s for s in scores if s.annotated]
     slow = [s for s in scores if s.role == "slow" and s.answerable]
     waiting = [s for s in scores if s.role == "slow" and not s.answerable]
     healthy = [s for s in scores if s.role == "healthy"]
@@ -70,7 +70,8 @@ def headline(scores: Sequence[Score]) -> str:
     """The result in a few lines."""
     bare = [s for s in scores if s.suffix == UNANNOTATED and s.role == "slow" and s.answerable]
     bare_healthy = [s for s in scores if s.suffix == UNANNOTATED and s.role == "healthy"]
-    scores = [s for s in scores if s.suffix != UNANNOTATED]
+    recorded = [s for s in scores if s.suffix == NO_NVTX]
+    scores = [s for s in scores if s.annotated]
     slow = [s for s in scores if s.role == "slow" and s.answerable]
     healthy = [s for s in scores if s.role == "healthy"]
     timeline = [s for s in slow if s.family not in corpus.KERNEL_FAMILIES]
@@ -98,6 +99,9 @@ def headline(scores: Sequence[Score]) -> str:
         ),
         f"Without them, healthy programs with a finding worth more than {WORTH:.0%}": price_page.part(
             bare_healthy, lambda s: bool(s.alarms)
+        ),
+        "Recorded once more without NVTX, planted cause or alternate is the first finding": price_page.part(
+            recorded, lambda s: s.hit
         ),
     }
     lines = [f"* {what}: {result}." for what, result in found.items()]
@@ -182,8 +186,10 @@ def _still(fixed: Sequence[Score]) -> str:
 
 def _bare(bare: Sequence[Score]) -> str:
     how = (
-        "The same captures with the program's NVTX ranges left out after reading: the loop has to be found from what"
-        " repeats. Listed are those where the answer then is another one; these are no misses of the page above."
+        "The same captures with the program's NVTX ranges left out after reading, and three programs recorded"
+        " without NVTX: the loop has to be found from what repeats. It may be a part of the iteration that was timed, so"
+        " no price is held against a measurement here. Listed are those where the answer then is another one; these are"
+        " no misses of the page above."
     )
     rows = [
         [s.name.partition(",")[0], s.planted or "none", s.first or "none"] for s in bare if s.answerable and not s.hit
@@ -217,7 +223,7 @@ def unexplained(scores: Sequence[Score]) -> list[Score]:
 
 
 def _missed(score: Score) -> bool:
-    if score.role == "fixed" or not score.answerable or score.suffix == UNANNOTATED:
+    if score.role == "fixed" or not score.answerable or not score.annotated:
         return False
     return not score.hit or score.place is False or bool(score.forbidden)
 
@@ -254,7 +260,7 @@ def _labels() -> str:
     how = (
         "One iteration, unprofiled: the median over fresh processes of three windows each, the variants interleaved;"
         " the interval is a bootstrap over processes (with three processes it is their range, which holds less often"
-        " than 95 %), noise the coefficient of variation between them. While the later programs were timed, others were"
-        " being profiled on a second GPU of the same host."
+        " than 95 %), noise the coefficient of variation between them. While the programs for two GPUs and those added"
+        " last were timed, others were being profiled on a second GPU of the same host."
     )
     return f"{how}\n\n{price_page.table(head, rows)}"

@@ -125,7 +125,8 @@ def _timed(scores: Iterable[Score]) -> list[Score]:
     return [
         s
         for s in scores
-        if s.role == "slow" and s.kind and s.measured_ms is not None and s.family not in corpus.KERNEL_FAMILIES
+        if s.annotated and s.role == "slow" and s.family not in corpus.KERNEL_FAMILIES
+        if s.kind and s.measured_ms is not None
     ]
 
 

@@ -24,6 +24,7 @@ NEAR_LINES = 8  # a sample names the line being run, which may be another one of
 SAME_LOOP = 0.7  # a turn shorter than this part of the label's iteration is another loop's
 WORTH = 0.05  # a finding on a healthy program counts when it promises more than this part of the steady time
 UNANNOTATED = "/ranges left out"
+NO_NVTX = "/no-nvtx"
 HOST = "HSADMO"  # families whose cause is a line of host code
 
 
@@ -61,11 +62,16 @@ class Score:
 
     @property
     def name(self) -> str:
-        return f"{self.program} `{self.variant}`" + self.suffix.replace("/no-nvtx", " without NVTX").replace("/", ", ")
+        return f"{self.program} `{self.variant}`" + self.suffix.replace(NO_NVTX, " without NVTX").replace("/", ", ")
 
     @property
     def key(self) -> str:
         return f"{self.program}/{self.variant}{self.suffix}"
+
+    @property
+    def annotated(self) -> bool:
+        """Whether it is the variant's own capture; without NVTX a program is only asked whether its loop is found."""
+        return self.suffix not in (UNANNOTATED, NO_NVTX)
 
     @property
     def family(self) -> str:

@@ -1,3 +1,15 @@
+-- Whether a metric is the use of one compute pipe, % of peak.
+create macro is_pipe(metric) as regexp_matches(metric,
+    '^sm__inst_executed_pipe_(alu|fma|fma_type_fp16|fp16|fp64|xu|lsu|tex|uniform|tensor_op_[a-z]+)\.avg\.pct_of_peak_sustained_active$');
+
+-- Whether a kernel comes with a library: its inside is not the reader's to change, the call is.
+create macro is_library_kernel(name) as regexp_matches(name,
+    '^nccl|cublas|cudnn|cutlass|nvjet|xmma|^cub::|[ :]cub::|thrust::|at::native|at::cuda|^void at::|^at::|cufft|vector_fft|regular_fft|cusparse|cusolver|curand|magma_|flash_fwd|flash_bwd|fmha_|^volta_|^turing_|^ampere_|^hopper_|^maxwell_|gemmSN|gemv2|^gemmk1|Device(Reduce|SegmentedReduce|FixedSizeSegmentedReduce|Scan|RadixSort|Histogram|Select|Merge)');
+
+-- A kernel's name as both profilers agree on it: Nsight Compute leaves out namespaces and the casts of template arguments.
+create macro kernel_key(name) as regexp_replace(regexp_replace(regexp_replace(name,
+    '\((unsigned |signed )?(int|bool|long|char|short|long long)( int)?\)', '', 'g'), '(\w+|<unnamed>|\(anonymous namespace\)|\[lambda[^\]]*\])::', '', 'g'), '^void |abi:|\s', '', 'g');
+
 -- A kernel launch measured by Nsight Compute, its metrics by meaning. Percentages are 0 to 100, shares 0 to 1.
 -- materialised: every kernel rule reads it
 --   profile: references kernel_profile
@@ -52,6 +64,32 @@
 --   spill_inst_share: spills as a part of all instructions, 0 to 1
 --   l1_hit_pct: L1 hit rate
 --   l2_hit_pct: L2 hit rate
+--   tex_throttle: of warp_cycles_per_issue, cycles waiting for a place in the texture queue
+--   wait: of those, cycles of a fixed latency after the instruction before
+--   math_pipe_throttle: of those, cycles waiting for a busy compute pipe
+--   no_instruction: of those, cycles without a fetched instruction
+--   branch_resolving: of those, cycles until a branch target is known
+--   imc_miss: of those, cycles waiting for the constant cache
+--   membar: of those, cycles waiting for a memory fence
+--   gmma: of those, cycles waiting for a group of tensor-core instructions
+--   xu_pct: use of the transcendental and conversion pipe, % of peak
+--   alu_pct: use of the integer and logic pipe, % of peak
+--   lsu_pct: use of the load-store pipe, % of peak
+--   busiest_pipe_pct: the busiest compute pipe, % of peak
+--   second_pipe_pct: the one after it, % of peak
+--   dram_bytes: bytes that DRAM moved (B)
+--   dram_read_bytes: of those, read (B)
+--   dram_bytes_per_s: the DRAM peak as the report states it (B/s)
+--   dram_floor_ns: what DRAM alone needs for those bytes at its peak (ns)
+--   sm_imbalance: the busiest multiprocessor's cycles over the average
+--   sysmem_sectors: 32-byte sectors that L2 fetched from host memory
+--   peer_sectors: the same from another GPU
+--   shared_atoms: atomic instructions on shared memory
+--   shared_atom_conflicts: extra passes that they made
+--   flop_fp32: single-precision operations a cycle, of all multiprocessors
+--   flop_fp64: double-precision operations a cycle
+--   peak_fp32: what the GPU can do of the former
+--   peak_fp64: what the GPU can do of the latter
 create view kernel_facts as
 with wide as (
     select profile,
@@ -106,9 +144,56 @@ with wide as (
             max(value) filter (where metric = 'derived__local_spilling_requests_pct') / 100) as spill_share,
         max(value) filter (where metric = 'derived__local_spilling_requests') / nullif(max(value) filter (where metric = 'smsp__inst_executed.sum'), 0) as spill_inst_share,
         max(value) filter (where metric = 'l1tex__t_sector_hit_rate.pct') as l1_hit_pct,
-        max(value) filter (where metric = 'lts__t_sector_hit_rate.pct') as l2_hit_pct
+        max(value) filter (where metric = 'lts__t_sector_hit_rate.pct') as l2_hit_pct,
+        max(value) filter (where metric = 'smsp__average_warps_issue_stalled_tex_throttle_per_issue_active.ratio') as tex_throttle,
+        max(value) filter (where metric = 'smsp__average_warps_issue_stalled_wait_per_issue_active.ratio') as "wait",
+        max(value) filter (where metric = 'smsp__average_warps_issue_stalled_math_pipe_throttle_per_issue_active.ratio') as math_pipe_throttle,
+        max(value) filter (where metric = 'smsp__average_warps_issue_stalled_no_instruction_per_issue_active.ratio') as no_instruction,
+        max(value) filter (where metric = 'smsp__average_warps_issue_stalled_branch_resolving_per_issue_active.ratio') as branch_resolving,
+        max(value) filter (where metric = 'smsp__average_warps_issue_stalled_imc_miss_per_issue_active.ratio') as imc_miss,
+        max(value) filter (where metric = 'smsp__average_warps_issue_stalled_membar_per_issue_active.ratio') as membar,
+        max(value) filter (where metric = 'smsp__average_warps_issue_stalled_gmma_per_issue_active.ratio') as gmma,
+        max(value) filter (where metric = 'sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_active') as xu_pct,
+        max(value) filter (where metric in ('sm__inst_executed_pipe_alu.avg.pct_of_peak_sustained_active', 'sm__pipe_alu_cycles_active.avg.pct_of_peak_sustained_active')) as alu_pct,
+        max(value) filter (where metric = 'sm__inst_executed_pipe_lsu.avg.pct_of_peak_sustained_active') as lsu_pct,
+        max(value) filter (where is_pipe(metric)) as busiest_pipe_pct,
+        list_reverse_sort(list(value) filter (where is_pipe(metric)))[2] as second_pipe_pct,
+        sum(value) filter (where metric in ('dram__bytes_read.sum', 'dram__bytes_write.sum')) as dram_bytes,
+        max(value) filter (where metric = 'dram__bytes_read.sum') as dram_read_bytes,
+        max(value) filter (where metric = 'dram__bytes.sum.peak_sustained') * max(value) filter (where metric = 'dram__cycles_elapsed.avg.per_second') as dram_bytes_per_s,
+        max(value) filter (where metric = 'sm__cycles_active.max') / nullif(max(value) filter (where metric = 'sm__cycles_active.avg'), 0) as sm_imbalance,
+        max(value) filter (where metric = 'lts__t_sectors_aperture_sysmem_lookup_miss.sum') as sysmem_sectors,
+        max(value) filter (where metric = 'lts__t_sectors_aperture_peer_lookup_miss.sum') as peer_sectors,
+        max(value) filter (where metric = 'smsp__inst_executed_op_shared_atom.sum') as shared_atoms,
+        max(value) filter (where metric = 'l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_atom.sum') as shared_atom_conflicts,
+        sum(case when metric like '%_op_ffma_pred_on.sum.per_cycle_elapsed' then 2 * value else value end)
+            filter (where regexp_matches(metric, '^smsp__sass_thread_inst_executed_op_f(add|mul|fma)_pred_on\.sum\.per_cycle_elapsed$')) as flop_fp32,
+        sum(case when metric like '%_op_dfma_pred_on.sum.per_cycle_elapsed' then 2 * value else value end)
+            filter (where regexp_matches(metric, '^smsp__sass_thread_inst_executed_op_d(add|mul|fma)_pred_on\.sum\.per_cycle_elapsed$')) as flop_fp64,
+        2 * max(value) filter (where metric = 'sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained') as peak_fp32,
+        2 * max(value) filter (where metric = 'sm__sass_thread_inst_executed_op_dfma_pred_on.sum.peak_sustained') as peak_fp64
     from kernel_metric group by profile
 )
 select p.id as profile, n.text as name, n.short, p.grid, p.block, p.duration_ns,
-       p.duration_ns / sum(p.duration_ns) over () as run_share, w.* exclude (profile)
+       p.duration_ns / sum(p.duration_ns) over () as run_share, w.* exclude (profile),
+       p.duration_ns * coalesce(w.dram_pct / 100, w.dram_bytes / w.dram_bytes_per_s / p.duration_ns * 1e9, 0) as dram_floor_ns
 from kernel_profile p join name n on n.id = p.name left join wide w on w.profile = p.id;
+
+-- A profiled launch whose kernel the timeline shows as well: where it runs, and what share of the loop it takes.
+-- materialised: every kernel finding is placed by it
+--   profile: references kernel_profile
+--   loop: references loop
+--   gpu_ops: the kernel's launches in the loop
+--   share: its part of the loop, 0 to 1
+--   median_ns: its median duration in the timeline (ns)
+--   exactly: whether grid and block agree too
+create view kernel_match as
+with candidate as (
+    select f.profile, u.loop, u.gpu_ops, u.share, u.median_ns, u.total_ns, f.grid = u.grid and f.block = u.block as exactly,
+           kernel_key(f.name) = kernel_key(u.name) as same_name
+    from kernel_facts f join kernel_use u on u.short = f.short
+), ranked as (
+    select *, dense_rank() over (partition by profile, loop order by same_name desc, exactly desc) as place from candidate where same_name or exactly
+)
+select profile, loop, flatten(list(gpu_ops)) as gpu_ops, sum(share) as share, arg_max(median_ns, total_ns) as median_ns, bool_and(exactly) as exactly
+from ranked where place = 1 group by profile, loop;

@@ -39,7 +39,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "evaluate": {"library", "query", "sandbox", "sqlcheck", "templating"},
     "replay": {"jit"},
     "where": set(),
-    "rank": {"evaluate", "library", "replay", "templating", "where"},
+    "kernels": set(),
+    "rank": {"evaluate", "kernels", "library", "replay", "templating", "where"},
     "summary": {"library", "templating"},
     "report": {"templating"},
 }

@@ -15,7 +15,7 @@ from gpudiag.rank import rank
 from .timelines import Case, launched, library, opened, turns
 
 VIEWS = (
-    "kernel_use",
+    "kernel_match", "kernel_use",
     "idle_piece", "work", "transfer", "loop_budget", "loop_facts", "device_state", "read_block",
     "call_sample", "loop_sample", "call_place", "framework_seen", "kernel_facts",
 )  # fmt: skip
@@ -170,7 +170,8 @@ def test_profiled_kernels_are_priced_by_a_launch() -> None:
         {"profiles": [0], "share": 0.2, "recoverable": 0.9, "duration_ns": 1e6},
         {"profiles": [1], "share": 0.8, "recoverable": 0.5, "duration_ns": 4e6},
     ]
-    [finding] = ranked((rule("K01", **price), rows))[0]
+    alone = {"kernel_profile": [{"name": "a()"}, {"name": "b()"}]}
+    [finding] = ranked((rule("K01", **price), rows), case=alone)[0]
     gain = finding.gain
     assert (gain.basis, gain.loop, gain.before_ms, gain.after_ms, gain.share) == ("kernel", None, 4.0, 2.0, 0.5)
     assert finding.evidence["places"] == 2

@@ -148,7 +148,7 @@ def unfit(rule: Rule, rows: Sequence[Row], loops: Mapping[int, Row]) -> str:
             ids = row.get(name)
             if ids is not None and not (isinstance(ids, list) and all(map(_is_id, ids))):
                 return f"gives {ids!r:.40} as {name}; it must be a list of ids"
-        for name in ("share", "recoverable"):
+        for name in ("share", "recoverable", "recoverable_low", "recoverable_high"):
             part = row.get(name)
             if part is not None and not (_is_number(part) and 0 <= part <= 1):
                 return f"gives {part!r:.40} as {name}; it must be a number from 0 to 1"

@@ -100,6 +100,12 @@ class Price(Frozen):
         """The edits of the most optimistic fix named."""
         return self.high or self.expected or self.low
 
+    def ids_of(self, row: Row) -> list[int] | None:
+        """The ids in a row that the edits apply to: a profiled kernel's launches, where a timeline shows them."""
+        name = "gpu_ops" if self.on == "profiles" and row.get("loop") is not None else self.on
+        ids = row.get(name) if name else None
+        return ids if isinstance(ids, list) else None
+
 
 class Rule(Frozen):
     """One smell (finding), one doubt about the measurement (hygiene), or one reason to stay quiet (suppressor)."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import duckdb
 
+from gpudiag import kernels
 from gpudiag.evaluate import Evaluation, message, plain
 from gpudiag.library import Library
 from gpudiag.model import (
@@ -32,6 +33,8 @@ _NOT_EVIDENCE = {
     "loop",
     "share",
     "recoverable",
+    "recoverable_low",
+    "recoverable_high",
     "nvtx_path",
     "callsite",
     "api_calls",
@@ -72,23 +75,26 @@ def _price_all(ledger: Ledger, fired: Sequence[Fired], loops: Sequence[Loop]) ->
     result: list[Item] = []
     for outcome in fired:
         grouped: dict[int | None, list[Row]] = defaultdict(list)
-        for row in outcome.rows:
+        for row in kernels.placed(ledger.con, outcome.rows):
             grouped[row.get("loop")].append(row)
         for loop, rows in grouped.items():
             if loop is None:
-                result.append(_price_kernels(outcome.rule, rows))
+                result.append(_price_kernels(outcome.rule, rows, beside_loops=bool(loops)))
             elif loop in by_id:
                 result.append(ledger.item(outcome.rule, rows, by_id[loop], float(totals.get(loop, 0.0))))
     return result
 
 
-def _price_kernels(rule: Rule, rows: list[Row]) -> Item:
-    """Profiled kernels: `share` is a kernel's part of the profiled time, `recoverable` the part of it that could go."""
+def _price_kernels(rule: Rule, rows: list[Row], beside_loops: bool) -> Item:
+    """Profiled kernels: `share` is a kernel's part of the profiled time, `recoverable` the part of it that could go.
+
+    beside_loops: a timeline is given too and shows none of these kernels in its loops, so they do not matter to them.
+    """
     claim: bounds.Claim = {}
     for index, row in enumerate(rows):
         claim[f"kernel:{index}"] = float(row.get("share") or 0.0) * float(row.get("recoverable") or 0.0)
     rows.sort(key=lambda row: -float(row.get("share") or 0.0) * float(row.get("recoverable") or 0.0))
-    return Item(rule, rows, None, 1.0, claim, 1.0)
+    return Item(rule, rows, None, 1.0, claim, 0.0 if beside_loops else 1.0)
 
 
 def _worth_listing(item: Item, settings: Mapping[str, float]) -> bool:
@@ -112,7 +118,7 @@ def _order(
     while left or (ordered and hidden):
         if ordered and all(item.rule.price and item.rule.price.kind == "test_needed" for item in left):
             gate = settings["min_share_hidden"]
-            shown = [item for item in hidden if ledger.marginal(item, taken[item.key]) * item.weight >= gate]
+            shown = [item for item in hidden if _of_the_rest(ledger, item, taken[item.key]) >= gate]
             hidden = [item for item in hidden if item not in shown]
             left += shown
         if not left:
@@ -125,6 +131,11 @@ def _order(
         ledger.take(best, taken[best.key])
         ordered.append((best, before, min(before, taken[best.key].left)))
     return ordered
+
+
+def _of_the_rest(ledger: Ledger, item: Item, taken: Taken) -> float:
+    """The part of what is left of its loop that a fix removes, over all loops."""
+    return ledger.marginal(item, taken) / taken.left * item.weight if taken.left > 0 else 0.0
 
 
 def _key(ledger: Ledger, item: Item, taken: Taken, severity_weight: float) -> tuple[bool, float, float, int, str]:

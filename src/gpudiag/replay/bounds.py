@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import duckdb
 
-from gpudiag.model import Edit, Rule
+from gpudiag.model import Edit, Row, Rule
 
 Connection = duckdb.DuckDBPyConnection
 Claim = dict[str, float]  # "piece:7" or "op:12" or "loop" → ns
@@ -41,7 +41,7 @@ _COPY_EDITS = {Edit.DROP_COPY, Edit.PIN, Edit.BATCH_COPIES, Edit.OVERLAP_COPY}
 _KERNEL_EDITS = {Edit.SHRINK_KERNEL, Edit.LOWER_PRECISION}
 
 
-def claim(con: Connection, rule: Rule, rows: Sequence[Mapping[str, object]], loop: int, total_ns: float) -> Claim:
+def claim(con: Connection, rule: Rule, rows: Sequence[Row], loop: int, total_ns: float) -> Claim:
     """The time of `loop` that the best fix named by `rule.price` could remove for these rows.
 
     rows: the rule's rows for this loop; ids in the column `rule.price.on`, else a `share` of the loop.
@@ -54,8 +54,8 @@ def claim(con: Connection, rule: Rule, rows: Sequence[Mapping[str, object]], loo
     result: Claim = {}
     chosen: dict[float, list[int]] = {}
     for row in rows:
-        ids = row.get(price.on)
-        if isinstance(ids, list):
+        ids = price.ids_of(row)
+        if ids is not None:
             recoverable = row.get("recoverable")
             part = float(recoverable) if isinstance(recoverable, int | float) else 1.0
             chosen.setdefault(part, []).extend(ids)
@@ -64,7 +64,8 @@ def claim(con: Connection, rule: Rule, rows: Sequence[Mapping[str, object]], loo
         if isinstance(share, int | float) and share > 0:
             result["loop"] = min(total_ns, result.get("loop", 0.0) + float(share) * total_ns)
     for part, ids in chosen.items():
-        merge(result, _claim_ids(con, price.on, ids, edits, loop, part))
+        on = "gpu_ops" if price.on == "profiles" else price.on
+        merge(result, _claim_ids(con, on, ids, edits, loop, part))
     if Edit.BALANCE_RANKS in edits:  # the rest of its share is what the other ranks wait meanwhile
         shares = [row.get("share") for row in rows if isinstance(row.get(price.on), list)]
         whole = sum(float(share) for share in shares if isinstance(share, int | float)) * total_ns

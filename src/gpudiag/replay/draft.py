@@ -27,6 +27,8 @@ class Selection:
     ops: Ints
     recoverable: Floats
     block: Ints  # calls of blocks that exist to read the selected values back
+    least: Floats = field(default_factory=lambda: np.zeros(0))  # of `recoverable`, where the rule gives it
+    most: Floats = field(default_factory=lambda: np.zeros(0))
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ import duckdb
 import numpy as np
 
 from gpudiag.model import Edit, Row, Rule
+from gpudiag.model import Price as PriceRule
 from gpudiag.replay import calibrate, edits, graph, record, simulate
 from gpudiag.replay.draft import Draft, Selection
 from gpudiag.replay.edge import EdgeKind
@@ -63,11 +64,11 @@ class LoopModel:
     def select(self, rule: Rule, rows: Sequence[Row]) -> list[Selection] | None:
         """What the finding points at in each process; None when the replay cannot price it."""
         price = rule.price
-        if price is None or price.on is None or price.on in ("profiles", "ranges"):
+        if price is None or price.on is None or price.on == "ranges":
             return None
         if set(price.best) & _UNPRICED:
             return None
-        chosen = [_select(self.con, price.on, rows, one.record) for one in self.graphs]
+        chosen = [_select(self.con, price, rows, one.record) for one in self.graphs]
         return chosen if any(len(c.calls) + len(c.ops) + len(c.segments) for c in chosen) else None
 
     def price(self, rule: Rule, chosen: Sequence[Selection]) -> Price:
@@ -75,24 +76,31 @@ class LoopModel:
         assert rule.price is not None
         cautious, usual, best = rule.price.low, rule.price.expected or rule.price.best, rule.price.best
         margin = self.settings["replay_margin" if len(self.start) == 1 else "replay_blind_margin"]
+        # The interval of a profiled kernel ends at the hardware's limit, which no doubt passes.
+        measured = rule.price.on == "profiles"
         found: list[tuple[float, float]] = []  # the first is the usual fix under the usual guess
         for number in range(len(self.start)):
             for variant in dict.fromkeys((usual, cautious or usual, best)):
                 spread = self._spread(variant, chosen) if rule.price.kind == "expected" else [chosen]
                 found += [self._ratio(number, variant, each) for each in spread]
         expected = found[0][0]
-        margin *= min(1.0, (1 - expected) / self.settings["replay_whole_doubt"])
+        margin *= 0.0 if measured else min(1.0, (1 - expected) / self.settings["replay_whole_doubt"])
         # No fix makes the loop shorter than the work that it leaves to the busiest engine.
         if rule.price.kind != "expected":  # a bound's doubt is in proportion to what it promises
-            doubt = 1 + self.settings["replay_bound_margin"]
+            doubt = 1.0 if measured else 1 + self.settings["replay_bound_margin"]
             return Price(expected, min(max(0.0, 1 - (1 - part) * doubt, least) for part, least in found), 1.0)
         low = min(max(part * (1 - margin), least) for part, least in found)
         return Price(expected, min(low, expected), min(max(part for part, _ in found) * (1 + margin), 1.0))
 
     def _spread(self, variant: Sequence[Edit], chosen: Sequence[Selection]) -> list[Sequence[Selection]]:
-        """The selections; where kernels get faster also with less and more of that, which a timeline can only guess."""
+        """The selections; where kernels get faster also with the least and the most that the rule expects of it.
+
+        Where the rule says only what is likely, a timeline can only guess how far that is off.
+        """
         if not set(variant) & _REWRITES:
             return [chosen]
+        if any(len(c.least) and ((c.least < c.recoverable) | (c.most > c.recoverable)).any() for c in chosen):
+            return [chosen, *([replace(c, recoverable=getattr(c, end)) for c in chosen] for end in ("least", "most"))]
         spread = self.settings["replay_kernel_spread"]
         factors = (1.0, 1 / spread, spread)
         return [
@@ -199,32 +207,40 @@ def _union(start: Floats, end: Floats) -> float:
     return float(np.maximum(end - np.maximum(start, reached), 0).sum())
 
 
-def _select(con: Connection, on: str, rows: Sequence[Row], one: Record) -> Selection:
+def _select(con: Connection, price: PriceRule, rows: Sequence[Row], one: Record) -> Selection:
     """Positions of what the rows name, in one window."""
     nothing = np.zeros(0, dtype=np.int64)
     ids: list[int] = []
-    parts: list[float] = []
+    parts: list[tuple[float, float, float]] = []
     for row in rows:
-        listed = row.get(on)
-        if isinstance(listed, list):
-            recoverable = row.get("recoverable")
+        listed = price.ids_of(row)
+        if listed is not None:
             ids += listed
-            part = min(1.0, max(0.0, float(recoverable))) if isinstance(recoverable, int | float) else 1.0
-            parts += [part] * len(listed)
+            parts += [_parts_of(row)] * len(listed)
     wanted = np.array(ids, dtype=np.int64)
-    if on == "gpu_ops":
+    if price.on in ("gpu_ops", "profiles"):
         place, found = _positions(one.ops.id, wanted)
         ops, first = np.unique(place[found], return_index=True)
         calls = np.unique(one.ops.call[ops])
         calls = calls[calls >= 0]
-        return Selection(calls, calls, ops, np.array(parts)[found][first], nothing)
-    if on == "pieces":
+        least, likely, most = np.array(parts, dtype=float).reshape(-1, 3)[found][first].T
+        return Selection(calls, calls, ops, likely, nothing, least, most)
+    if price.on == "pieces":
         calls, segments = _of_pieces(con, wanted, one)
     else:
         place, found = _positions(one.calls.id, wanted)
         calls = segments = np.unique(place[found])
     ops = np.flatnonzero(np.isin(one.ops.call, calls))
     return Selection(calls, segments, ops, np.ones(len(ops)), _block(con, one, calls))
+
+
+def _parts_of(row: Row) -> tuple[float, float, float]:
+    """The part of its operations' time that a row's fix saves: at least, likely, at most."""
+    given = row.get("recoverable")
+    likely = min(1.0, max(0.0, float(given))) if isinstance(given, int | float) else 1.0
+    ends = (row.get("recoverable_low"), row.get("recoverable_high"))
+    low, high = (float(end) if isinstance(end, int | float) else likely for end in ends)
+    return max(0.0, min(low, likely)), likely, min(1.0, max(high, likely))
 
 
 def _of_pieces(con: Connection, pieces: Ints, one: Record) -> tuple[Ints, Ints]:

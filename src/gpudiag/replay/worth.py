@@ -162,12 +162,17 @@ def gain(item: Item, left: float, before_it: float = 1.0) -> Gain:
 
 
 def _kernel_gain(item: Item) -> Gain:
+    """One launch of the worst kernel, now and then; no claim on the program, which is not known."""
     worst, price = item.rows[0], item.rule.price
     share, before = float(worst.get("recoverable") or 0.0), float(worst.get("duration_ns") or 0.0) / 1e6
     after = before * (1 - share)
-    kind: GainKind = "lower_bound" if price and price.kind == "lower_bound" else "upper_bound"
+    kind: GainKind = price.kind if price and price.kind in ("expected", "lower_bound") else "upper_bound"
+    low, high = after, before
+    if kind == "expected":
+        low = before * (1 - float(worst.get("recoverable_high") or share))
+        high = before * (1 - float(worst.get("recoverable_low") or 0.0))
     return Gain(
-        kind=kind, basis="kernel", before_ms=before, after_ms=after, low_ms=after, high_ms=before,
+        kind=kind, basis="kernel", before_ms=before, after_ms=after, low_ms=min(low, after), high_ms=max(high, after),
         speedup=before / after if after > 0 else None, share=share,
     )  # fmt: skip
 

@@ -34,6 +34,7 @@ create macro kernel_key(name) as regexp_replace(regexp_replace(regexp_replace(na
 --   limit_warps: blocks an SM holds, by warps
 --   limit_blocks: blocks an SM holds, by the hardware's limit
 --   shared_per_block: shared memory a block uses (B)
+--   shared_own: of those, what the program asked for (B)
 --   waves: grid in units of what the GPU holds at once
 --   issue_active: part of cycles in which a scheduler issued, 0 to 1
 --   warp_cycles_per_issue: cycles from one instruction of a warp to its next
@@ -108,6 +109,7 @@ with wide as (
         max(value) filter (where metric = 'launch__occupancy_limit_blocks') as limit_blocks,
         coalesce(max(value) filter (where metric = 'launch__shared_mem_per_block'),
                  sum(value) filter (where metric in ('launch__shared_mem_per_block_static', 'launch__shared_mem_per_block_dynamic', 'launch__shared_mem_per_block_driver'))) as shared_per_block,
+        sum(value) filter (where metric in ('launch__shared_mem_per_block_static', 'launch__shared_mem_per_block_dynamic')) as shared_own,
         max(value) filter (where metric = 'launch__waves_per_multiprocessor') as waves,
         max(value) filter (where metric = 'launch__sm_count' or metric = 'device__attribute_multiprocessor_count') as sm_count,
         max(value) filter (where metric = 'smsp__issue_active.avg.per_cycle_active') as issue_active,

@@ -1,14 +1,15 @@
-"""Findings of profiled kernels, put where the timeline shows them: the share from one, the reason from the other."""
+"""Profiled kernels: what was measured of each, and where the timeline shows them."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import duckdb
 
-from gpudiag.model import Row
+from gpudiag.model import Kernel, Row, Stall
+from gpudiag.templating import clean
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -63,3 +64,73 @@ def _in_loops(row: Row, found: dict[int, list[dict[str, Any]]]) -> list[Row]:
         for match in found.get(profile, ()):
             loops.setdefault(match["loop"], match)
     return [{**row, **match} for match in loops.values()] or [row]
+
+
+def measured(con: Connection, settings: Mapping[str, float]) -> tuple[Kernel, ...]:
+    """The kernels that Nsight Compute measured, those with most time first; medians over launches of one shape."""
+    rows = con.execute(
+        """
+        select short, name, grid, block, count(*), median(duration_ns) / 1e6, min(duration_ns) / 1e6,
+               max(duration_ns) / 1e6, list(profile order by profile), median(dram_pct), median(sm_pct),
+               median(theoretical_occupancy_pct), median(achieved_occupancy_pct), median(registers),
+               median(shared_own), median(waves), median(limit_registers), median(limit_shared),
+               median(limit_warps), median(limit_blocks), median(warp_cycles_per_issue), max(sm_count)
+        from kernel_facts group by name, short, grid, block order by sum(duration_ns) desc, name, grid
+        """
+    ).fetchall()
+    labels = ("dram_pct", "sm_pct", "theoretical_occupancy_pct", "achieved_occupancy_pct", "registers",
+              "shared_own", "waves", "", "", "", "", "warp_cycles_per_issue", "sm_count")  # fmt: skip
+    return tuple(
+        Kernel(
+            name=clean(row[0]), grid=row[2], block=row[3], launches=row[4], duration_ms=row[5],
+            range_ms=(row[6], row[7]),
+            facts={label: value for label, value in zip(labels, row[9:], strict=True) if label and value is not None}
+            | _roof(con, row[8]),
+            stalls=_stalls(con, row[8], settings["told_stall"]),
+            occupancy_limit=_occupancy_limit(*row[16:20]), share_of_loop=_share(con, row[8]),
+        )
+        for row in rows
+    )  # fmt: skip
+
+
+def _roof(con: Connection, profiles: Sequence[int]) -> dict[str, Any]:
+    """Where the longest launch stands under the roofs of its GPU."""
+    cursor = con.execute(
+        """
+        select "limit", busy_pct, floor_ns / 1e6 as floor_ms, intensity, ridge, "precision" from kernel_roof
+        where profile in (select unnest(?::integer[])) and busy_pct > 0 order by floor_ns desc, profile limit 1
+        """,
+        [list(profiles)],
+    )
+    names, rows = [column[0] for column in cursor.description or ()], cursor.fetchall()
+    return {name: value for row in rows for name, value in zip(names, row, strict=True) if value is not None}
+
+
+def _stalls(con: Connection, profiles: Sequence[int], least: float) -> tuple[Stall, ...]:
+    rows = con.execute(
+        """
+        select stall, median(share) as part, any_value(means), any_value(cure) from kernel_wait
+        where profile in (select unnest(?::integer[])) group by stall having part >= ? order by part desc, stall
+        """,
+        [list(profiles), least],
+    ).fetchall()
+    return tuple(Stall(name=name, share=share, means=means, cure=cure) for name, share, means, cure in rows)
+
+
+def _occupancy_limit(
+    registers: float | None, shared: float | None, warps: float | None, blocks: float | None
+) -> str | None:
+    """What limits the blocks on a multiprocessor; nothing where all its warps fit."""
+    limits = {"registers": registers, "shared memory": shared, "blocks": blocks}
+    known = {name: value for name, value in limits.items() if value is not None}
+    if warps is None or not known or min(known.values()) >= warps:
+        return None
+    return min(known, key=lambda name: known[name])
+
+
+def _share(con: Connection, profiles: Sequence[int]) -> float | None:
+    """The kernel's part of the loop in which it takes most."""
+    rows = con.execute(
+        "select max(share) from kernel_match where profile in (select unnest(?::integer[]))", [list(profiles)]
+    ).fetchall()
+    return float(rows[0][0]) if rows[0][0] is not None else None

@@ -260,13 +260,32 @@ class Input(Frozen):
     producer_version: str | None = None
 
 
+class Stall(Frozen):
+    """What warps wait for: Nsight Compute's name, the part of the time between two instructions, words for both."""
+
+    name: str
+    share: float
+    means: str
+    cure: str
+
+
 class Kernel(Frozen):
-    """A profiled kernel of an Nsight Compute input."""
+    """A profiled kernel of an Nsight Compute input: medians over its launches; its share where a timeline shows it.
+
+    facts: measured percentages and sizes; `limit` is the unit nearest to its peak (dram, l2, l1, pipe, tensor, issue;
+    latency: none is near), `floor_ms` what it needs alone, `intensity` and `ridge` are operations a byte of DRAM.
+    """
 
     name: str
     launches: int
-    duration_ms: float = Field(description="median launch")
+    duration_ms: float
+    range_ms: tuple[float, float] | None = None
+    grid: int | None = None
+    block: int | None = None
     facts: dict[str, Any] = Field(default_factory=dict)
+    stalls: tuple[Stall, ...] = ()
+    occupancy_limit: str | None = None
+    share_of_loop: float | None = None
 
 
 class Run(Frozen):

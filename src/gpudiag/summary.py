@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 import duckdb
 
 from gpudiag.errors import GpudiagError
+from gpudiag.kernels import measured
 from gpudiag.library import near
-from gpudiag.model import Finding, Input, Kernel, Loop, Note, Run, Verdict
+from gpudiag.model import Finding, Input, Loop, Note, Run, Verdict
 from gpudiag.templating import clean, code, dur, pct
 
 Connection = duckdb.DuckDBPyConnection
@@ -37,7 +38,7 @@ def run(con: Connection, settings: Mapping[str, float], iteration_times: Mapping
         span_ms=float(sum(spans.values())),
         cold_start_ms=float(spans.get("cold_start", 0.0)),
         loops=_loops(con, settings, iteration_times),
-        kernels=_kernels(con),
+        kernels=measured(con, settings),
         frameworks=tuple(sorted(frameworks, key=order.index)),
     )
 
@@ -69,24 +70,6 @@ def _loops(con: Connection, settings: Mapping[str, float], iteration_times: Mapp
             )
         )  # fmt: skip
     return tuple(result)
-
-
-def _kernels(con: Connection) -> tuple[Kernel, ...]:
-    rows = con.execute(
-        """
-        select short, count(*) as launches, median(duration_ns) / 1e6 as ms, median(dram_pct), median(sm_pct),
-               median(theoretical_occupancy_pct), median(achieved_occupancy_pct), median(registers)
-        from kernel_facts group by name, short order by sum(duration_ns) desc
-        """
-    ).fetchall()
-    labels = ("dram_pct", "sm_pct", "theoretical_occupancy_pct", "achieved_occupancy_pct", "registers")
-    return tuple(
-        Kernel(
-            name=clean(row[0]), launches=row[1], duration_ms=row[2],
-            facts={label: value for label, value in zip(labels, row[3:], strict=True) if value is not None},
-        )
-        for row in rows
-    )  # fmt: skip
 
 
 def verdict(con: Connection, run: Run, findings: Sequence[Finding], settings: Mapping[str, float]) -> Verdict:

@@ -13,12 +13,13 @@ from jinja2 import PackageLoader, StrictUndefined
 from jinja2.sandbox import SandboxedEnvironment
 
 from gpudiag.model import Finding, Loop, Note, Place, Remedy, Report, Unevaluated
-from gpudiag.report import escape, words
+from gpudiag.report import escape, kernelwords, words
 from gpudiag.templating import pct
 
 PLACES = 5
 LOOPS = 3
 KERNELS = 10
+KERNELS_TOLD = 3
 FIXES = 2
 NOTES = 2
 NOTHING = 0.0005  # of a loop: would be printed as 0 %
@@ -58,6 +59,8 @@ def _view(report: Report, limit: int | None) -> dict[str, Any]:
         "other_loops": [loop for loop in ordered if loop not in shown],
         "kernels": kernels[:KERNELS],
         "other_kernels": kernels[KERNELS:],
+        "told_kernels": [kernel for kernel in kernels if kernelwords.explained(kernel)][:KERNELS_TOLD],
+        "in_timeline": any(kernel.share_of_loop is not None for kernel in kernels),
         "findings": _told(full, loops, report.run.frameworks, folder),
         "brief": [_brief(f, loops, folder) for f in report.findings[len(full) :]],
         "minor": [
@@ -93,6 +96,10 @@ def _environment() -> SandboxedEnvironment:
         "budget": lambda loop: [row._replace(words=Safe(row.words)) for row in words.budget_rows(loop)],
         "facts": lambda facts: Safe(", ".join(words.evidence(facts))),
         "link": _link,
+        "limit": kernelwords.limit,
+        "shape": kernelwords.shape,
+        "explained": lambda kernel: [Safe(line) for line in kernelwords.explained(kernel)],
+        "part": lambda percent: "" if percent is None else pct(percent / 100),
     }
     return env
 

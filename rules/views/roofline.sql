@@ -18,11 +18,15 @@ create macro sm_peak() as table
 --   limit: the unit nearest to its roof: dram, l2, l1, pipe, tensor, issue; latency when none is near
 --   busy_pct: how busy that unit is, % of its peak
 --   floor_ns: what the busiest unit alone needs for the same work at its peak (ns)
+--   clock_hz: the multiprocessors' clock during the launch
+--   full_clock_hz: the GPU's own
+--   device_name: the GPU
+--   cc: its compute capability
 --   stated_fp32: operations a cycle of all multiprocessors as the report states them
 --   known_fp32: the same from the table above
 create view kernel_roof as
 with measured as (
-    select f.*, p.cc, k.fp32, k.fp64,
+    select f.*, p.cc, p.device_name, max(m.value) filter (where m.metric = 'device__attribute_clock_rate') * 1000 as full_clock_hz, k.fp32, k.fp64,
            max(m.value) filter (where m.metric in ('sm__cycles_elapsed.avg.per_second', 'gpc__cycles_elapsed.avg.per_second', 'smsp__cycles_elapsed.avg.per_second')) as sm_hz
     from kernel_facts f join kernel_profile p on p.id = f.profile
     left join kernel_metric m on m.profile = f.profile left join sm_peak() k on k.cc = p.cc group by all
@@ -40,7 +44,7 @@ select profile, case when in_double then flop_fp64 else flop_fp32 end * sm_hz * 
        case when in_double then 'fp64' else 'fp32' end as "precision", flop_share,
        case when busy_pct < setting('roof_near_pct') then 'latency' when dram_pct >= setting('roof_same') * busy_pct then 'dram' when tensors_pct = busy_pct then 'tensor'
             when pipe_pct = busy_pct then 'pipe' when inner_pct = busy_pct then 'l1' when l2_pct = busy_pct then 'l2' else 'issue' end as "limit",
-       busy_pct, duration_ns * busy_pct / 100 as floor_ns, peak_fp32 as stated_fp32, fp32 * sm_count as known_fp32
+       busy_pct, duration_ns * busy_pct / 100 as floor_ns, sm_hz as clock_hz, full_clock_hz, device_name, cc, peak_fp32 as stated_fp32, fp32 * sm_count as known_fp32
 from named;
 
 -- What each kind of wait is, and what a programmer can do about it. Stalls of a profiled launch, longest first.

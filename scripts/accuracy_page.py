@@ -12,7 +12,7 @@ import yaml
 import corpus
 import price_page
 from price_page import Cell, Stage
-from scoring import NEAR_LINES, NO_NVTX, UNANNOTATED, WORTH, Score
+from scoring import JOINED, NEAR_LINES, NO_NVTX, UNANNOTATED, WORTH, Score
 
 MISSES = corpus.ROOT / "fixtures" / "misses.yaml"
 FAMILIES = {
@@ -25,8 +25,9 @@ NOTICE = "<!-- Written by scripts/scorecard.py; change the programs or the rules
 
 def page(scores: Sequence[Score], cells: Sequence[Cell], stages: Sequence[Stage]) -> str:
     """The whole page."""
-    bare = [s for s in scores if not s.annotated]
-    scores = [s for s in scores if s.annotated]
+    bare = [s for s in scores if s.suffix in (UNANNOTATED, NO_NVTX)]
+    joined = [s for s in scores if s.suffix == JOINED]
+    scores = [s for s in scores if s.counted]
     slow = [s for s in scores if s.role == "slow" and s.answerable]
     waiting = [s for s in scores if s.role == "slow" and not s.answerable]
     healthy = [s for s in scores if s.role == "healthy"]
@@ -34,9 +35,9 @@ def page(scores: Sequence[Score], cells: Sequence[Cell], stages: Sequence[Stage]
     parts = [
         NOTICE,
         "# How often gpudiag is right",
-        headline([*scores, *bare]),
+        headline([*scores, *bare, *joined]),
         "## How good the prices are",
-        "\n".join(f"* {line}" for line in price_page.headline(scores, stages)),
+        "\n".join(f"* {line}" for line in price_page.headline([*scores, *joined], stages)),
         "## How it is measured",
         _how(),
         "## By family",
@@ -48,6 +49,8 @@ def page(scores: Sequence[Score], cells: Sequence[Cell], stages: Sequence[Stage]
         "## Programs whose cause has no rule yet",
         "Captured now, scored when the rule is there. What is said of them today:",
         _programs(waiting),
+        "## Timeline and counters together",
+        _joined(joined),
         "## Healthy programs",
         _healthy(healthy),
         "## Fixed variants",
@@ -71,7 +74,8 @@ def headline(scores: Sequence[Score]) -> str:
     bare = [s for s in scores if s.suffix == UNANNOTATED and s.role == "slow" and s.answerable]
     bare_healthy = [s for s in scores if s.suffix == UNANNOTATED and s.role == "healthy"]
     recorded = [s for s in scores if s.suffix == NO_NVTX]
-    scores = [s for s in scores if s.annotated]
+    joined = [s for s in scores if s.suffix == JOINED and s.answerable]
+    scores = [s for s in scores if s.counted]
     slow = [s for s in scores if s.role == "slow" and s.answerable]
     healthy = [s for s in scores if s.role == "healthy"]
     timeline = [s for s in slow if s.family not in corpus.KERNEL_FAMILIES]
@@ -88,6 +92,12 @@ def headline(scores: Sequence[Score]) -> str:
             slow, lambda s: s.rank is not None and s.rank <= 3
         ),
         "Planted cause or alternate is first, causes that a timeline shows": price_page.part(timeline, lambda s: s.hit),
+        "Planted cause or alternate is first, causes that an Nsight Compute page shows": price_page.part(
+            [s for s in slow if s.family in corpus.KERNEL_FAMILIES], lambda s: s.hit
+        ),
+        "The same with the timeline given as well": price_page.part(
+            [s for s in joined if s.role == "slow"], lambda s: s.hit
+        ),
         "Planted line named, of host-side causes that samples could show": price_page.part(
             placed, lambda s: bool(s.place)
         ),
@@ -165,6 +175,22 @@ def _said(value: bool | None) -> str:
     return "" if value is None else ("right" if value else "**wrong**")
 
 
+def _joined(joined: Sequence[Score]) -> str:
+    how = (
+        "The same programs with both files given: the kernel's share comes from the timeline, the reason and its"
+        " interval from the counters, the iteration's gain from the replay. Healthy ones may say nothing either."
+    )
+    rows = [
+        [s.name, s.split[:3], s.planted or "none", s.first or "none", _hit(s) if s.role == "slow" else _said(s.hit),
+         *map(price_page.ms, (s.before_ms, s.predicted_ms)), price_page.interval(s), price_page.ms(s.measured_ms),
+         _said(s.inside) if s.kind == "expected" else (s.kind or "").replace("_", " ")]
+        for s in joined
+    ]  # fmt: skip
+    head = ["program", "split", "planted", "first finding", "hit", "slow, ms", "predicted, ms", "interval", "fixed, ms",
+            "inside"]  # fmt: skip
+    return f"{how}\n\n{price_page.table(head, rows)}"
+
+
 def _healthy(healthy: Sequence[Score]) -> str:
     rows = [
         [s.name, s.split[:3], ", ".join(s.alarms) or "none", s.first or "none", ", ".join(s.forbidden)] for s in healthy
@@ -187,9 +213,9 @@ def _still(fixed: Sequence[Score]) -> str:
 def _bare(bare: Sequence[Score]) -> str:
     how = (
         "The same captures with the program's NVTX ranges left out after reading, and three programs recorded"
-        " without NVTX: the loop has to be found from what repeats. It may be a part of the iteration that was timed, so"
-        " no price is held against a measurement here. Listed are those where the answer then is another one; these are"
-        " no misses of the page above."
+        " without NVTX: the loop has to be found from what repeats. It may be a part of the iteration that was timed,"
+        " so no price is held against a measurement here. Listed are those where the answer then is another one; these"
+        " are no misses of the page above."
     )
     rows = [
         [s.name.partition(",")[0], s.planted or "none", s.first or "none"] for s in bare if s.answerable and not s.hit
@@ -223,7 +249,7 @@ def unexplained(scores: Sequence[Score]) -> list[Score]:
 
 
 def _missed(score: Score) -> bool:
-    if score.role == "fixed" or not score.answerable or not score.annotated:
+    if score.role == "fixed" or not score.answerable or not score.counted:
         return False
     return not score.hit or score.place is False or bool(score.forbidden)
 
@@ -241,7 +267,7 @@ def _pending() -> str:
 def _labels() -> str:
     rows = []
     for case in corpus.cases():
-        if case.role != "slow" or not case.annotated:
+        if case.role != "slow" or not case.annotated or case.joined:
             continue
         label = corpus.label(case.slug)
         for pair, ratio in label.get("ratios", {}).items():

@@ -53,7 +53,14 @@ class Case:
         """What tells this capture from the variant's main one."""
         if not self.annotated:
             return "/no-nvtx"
+        if self.joined:
+            return "/both"
         return "/kernels" if self.kernel_page and self.role != "slow" else ""
+
+    @property
+    def joined(self) -> bool:
+        """Whether a timeline and a kernel page are given together."""
+        return len({path.name.endswith(".csv.xz") for path in self.captures}) > 1
 
     @property
     def taken(self) -> bool:
@@ -138,6 +145,9 @@ def _cases_of(slug: str, document: dict[str, Any]) -> list[Case]:
         found.append(Case(captures=tuple(folder / f"{stem}.{ending}" for ending in endings), **facts))
         if about["role"] != "slow" and "ncu" in about["captures"]:  # the kernel page tempts as much as the timeline
             found.append(Case(captures=(folder / f"{stem}.raw.csv.xz",), **facts))
+        if about["role"] != "fixed" and {"nsys", "ncu"} <= set(about["captures"]) and document.get("ranks", 1) == 1:
+            both = (folder / f"{stem}.sqlite.xz", folder / f"{stem}.raw.csv.xz")
+            found.append(Case(captures=both, **facts))
         if variant in document.get("no_nvtx", []):
             found.append(Case(captures=(folder / f"{stem}.no-nvtx.sqlite.xz",), annotated=False, **facts))
     return found

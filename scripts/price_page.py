@@ -9,7 +9,7 @@ from statistics import correlation, median
 import corpus
 from gpudiag.model import Finding
 from gpudiag.pipeline import build_report
-from scoring import Score, opened
+from scoring import JOINED, Score, opened
 
 SPLITS = ("development", "validation")
 # Causes that the rule catalogue prices by re-simulation; the others are bounds, rooflines or experiments.
@@ -71,7 +71,7 @@ class Stage:
 def headline(scores: Iterable[Score], stages: Sequence[Stage] = ()) -> list[str]:
     """The results in a few lines."""
     scores = list(scores)
-    replayed = [s for s in scores if s.replay_off is not None]
+    replayed = [s for s in scores if s.counted and s.replay_off is not None]
     timed = _timed(scores)
     off, starts = [abs(s.replay_off or 0) for s in replayed], [s.starts_off or 0 for s in replayed]
     close = sum(miss <= 0.05 for miss in off)
@@ -97,6 +97,9 @@ def headline(scores: Iterable[Score], stages: Sequence[Stage] = ()) -> list[str]
         "Planted cause or alternate first when the unprofiled time is given, of those first without it:"
         f" {part(both, lambda s: bool(s.timed_hit))}."
     )
+    for name, suffix in (("from the Nsight Compute page alone", ""), ("with the timeline as well", JOINED)):
+        kernels = [s for s in scores if s.suffix == suffix and s.role == "slow" and s.family in corpus.KERNEL_FAMILIES]
+        lines.append(f"Kernels' new times, {name}: {_accuracy([s for s in kernels if s.priced])}.")
     bounded = [s for s in timed if s.kind == "upper_bound"]
     lines.append(f"Upper bounds exceeded by more than a tenth: {part(bounded, lambda s: s.exceeded)}.")
     if stages:
@@ -125,7 +128,7 @@ def _timed(scores: Iterable[Score]) -> list[Score]:
     return [
         s
         for s in scores
-        if s.annotated and s.role == "slow" and s.family not in corpus.KERNEL_FAMILIES
+        if s.counted and s.role == "slow" and s.family not in corpus.KERNEL_FAMILIES
         if s.kind and s.measured_ms is not None
     ]
 
@@ -191,14 +194,13 @@ def _prices(timed: Sequence[Score]) -> str:
     rows = []
     for s in timed:
         blind = "" if s.blind_inside is None or s.kind != "expected" else "inside" if s.blind_inside else "**outside**"
-        interval = f"{ms(s.low_ms)}–{ms(s.high_ms)}" if s.kind == "expected" else ""
         held = "" if s.inside is None or s.kind != "expected" else "inside" if s.inside else "**outside**"
         error = f"{s.error:+.0%}" if s.error is not None and s.kind == "expected" else ""
         gain = f"{s.gain_error:+.0%}" if s.gain_error is not None and s.kind == "expected" else ""
         if s.exceeded:
             held = "**exceeded**"
         rows.append([s.name, s.split[:3], s.first, str(s.kind).replace("_", " "), ms(s.before_ms), ms(s.predicted_ms),
-                     interval, ms(s.measured_ms), error, gain, held, blind, s.other_fix or ""])  # fmt: skip
+                     interval(s), ms(s.measured_ms), error, gain, held, blind, s.other_fix or ""])  # fmt: skip
     head = ["program", "split", "finding", "price", "before, ms", "predicted, ms", "interval, ms", "measured, ms",
             "error", "error of the gain", "interval holds", "without", "the measured fix"]  # fmt: skip
     return table(head, rows)
@@ -208,7 +210,10 @@ def cells() -> list[Cell]:
     """Predictions for the programs that have two causes, each alone and both together."""
     found: list[Cell] = []
     for case in corpus.cases():
-        if case.role == "slow" and case.taken and not case.kernel_page and len(case.expect.get("by_code", {})) > 1:
+        if case.role != "slow" or not case.taken or case.kernel_page or len(case.expect.get("by_code", {})) < 2:
+            continue
+        # A cause that only counters show needs both files.
+        if case.joined or not any(code[0] in corpus.KERNEL_FAMILIES for code in case.expect["by_code"]):
             found += _cells_of(case)
     return found
 
@@ -255,6 +260,11 @@ def stages() -> list[Stage]:
 def _findings(case: corpus.Case, before_ms: float) -> Sequence[Finding]:
     with opened(case) as (con, library):
         return build_report(con, library, {"": before_ms * 1e6}).findings
+
+
+def interval(score: Score) -> str:
+    """`1.2–3.4` where the price is an expectation."""
+    return f"{ms(score.low_ms)}–{ms(score.high_ms)}" if score.kind == "expected" else ""
 
 
 def part(scores: Sequence[Score], right: Callable[[Score], bool]) -> str:

@@ -25,6 +25,7 @@ SAME_LOOP = 0.7  # a turn shorter than this part of the label's iteration is ano
 WORTH = 0.05  # a finding on a healthy program counts when it promises more than this part of the steady time
 UNANNOTATED = "/ranges left out"
 NO_NVTX = "/no-nvtx"
+JOINED = "/both"
 HOST = "HSADMO"  # families whose cause is a line of host code
 
 
@@ -36,7 +37,7 @@ class Score:
     variant: str
     split: str
     role: str
-    suffix: str  # which of the variant's captures: "", /no-nvtx, /kernels or UNANNOTATED
+    suffix: str  # which of the variant's captures: "", NO_NVTX, JOINED, /kernels or UNANNOTATED
     planted: str | None
     first: str | None
     rank: int | None
@@ -62,16 +63,17 @@ class Score:
 
     @property
     def name(self) -> str:
-        return f"{self.program} `{self.variant}`" + self.suffix.replace(NO_NVTX, " without NVTX").replace("/", ", ")
+        how = {NO_NVTX: " without NVTX", JOINED: " with both files"}.get(self.suffix, self.suffix.replace("/", ", "))
+        return f"{self.program} `{self.variant}`{how}"
 
     @property
     def key(self) -> str:
         return f"{self.program}/{self.variant}{self.suffix}"
 
     @property
-    def annotated(self) -> bool:
-        """Whether it is the variant's own capture; without NVTX a program is only asked whether its loop is found."""
-        return self.suffix not in (UNANNOTATED, NO_NVTX)
+    def counted(self) -> bool:
+        """Whether it is the variant's one vote: the same program without NVTX, or with a second file, is no other."""
+        return self.suffix not in (UNANNOTATED, NO_NVTX, JOINED)
 
     @property
     def family(self) -> str:

@@ -76,8 +76,8 @@ class LoopModel:
         assert rule.price is not None
         cautious, usual, best = rule.price.low, rule.price.expected or rule.price.best, rule.price.best
         margin = self.settings["replay_margin" if len(self.start) == 1 else "replay_blind_margin"]
-        # The interval of a profiled kernel ends at the hardware's limit, which no doubt passes.
-        measured = rule.price.on == "profiles"
+        # What a rule says of a kernel ends at the hardware's limit, which no doubt passes.
+        measured = rule.price.on == "profiles" or (rule.price.kind == "upper_bound" and set(best) <= _REWRITES)
         found: list[tuple[float, float]] = []  # the first is the usual fix under the usual guess
         for number in range(len(self.start)):
             for variant in dict.fromkeys((usual, cautious or usual, best)):

@@ -10,7 +10,7 @@ import duckdb
 from gpudiag.errors import GpudiagError
 from gpudiag.kernels import measured
 from gpudiag.library import near
-from gpudiag.model import Finding, Input, Loop, Note, Run, Verdict
+from gpudiag.model import Finding, Gain, Input, Loop, Note, Run, Verdict
 from gpudiag.templating import clean, code, dur, pct
 
 Connection = duckdb.DuckDBPyConnection
@@ -78,7 +78,7 @@ def verdict(con: Connection, run: Run, findings: Sequence[Finding], settings: Ma
     if nothing:
         return Verdict(state="cannot_tell", text=nothing)
     if findings:
-        return Verdict(state="problems", text=_top(run, findings[0]))
+        return Verdict(state="problems", text=_top(run, findings[0], settings["wide_interval"]))
     if run.kernels and not run.loops:
         slowest = run.kernels[0]
         text = f"Nothing to fix was found in {len(run.kernels)} profiled kernel{'s' if len(run.kernels) > 1 else ''}"
@@ -125,7 +125,7 @@ def busy(loop: Loop) -> float:
     return sum(share for category, share in loop.budget.items() if not category.startswith("idle"))
 
 
-def _top(run: Run, first: Finding) -> str:
+def _top(run: Run, first: Finding, wide: float) -> str:
     gain = first.gain
     if gain.kind == "test_needed":
         return f"{first.title}; only an experiment can tell what it costs."
@@ -136,7 +136,15 @@ def _top(run: Run, first: Finding) -> str:
     if loop and loop.source == "unknown":
         of = "the recorded work"
     size = {"expected": "about", "lower_bound": "at least"}.get(gain.kind, "at most")
-    return f"{first.title}. Fixing it would save {size} {pct(gain.share)} of {of}."
+    return f"{first.title}. Fixing it would save {size} {pct(gain.share)} of {of}{_between(gain, wide)}."
+
+
+def _between(gain: Gain, wide: float) -> str:
+    """The interval, where `about` alone would promise too much certainty."""
+    if gain.kind != "expected" or not gain.before_ms or gain.low_ms is None or gain.high_ms is None:
+        return ""
+    least, most = 1 - gain.high_ms / gain.before_ms, 1 - gain.low_ms / gain.before_ms
+    return f" (between {pct(max(0.0, least))} and {pct(most)})" if most - least > wide else ""
 
 
 def unreplayed(run: Run, missed: Mapping[int, float]) -> tuple[Note, ...]:

@@ -280,6 +280,15 @@ TABLES: tuple[Table, ...] = (
         _c("estimate", "double", "its estimated speed-up in percent"),
         _c("estimate_kind", "varchar", "global (a decrease in run time) or local (use of one unit)"),
     )),
+    Table("kernel_line", "one source line of a profiled launch and how often a warp was seen there: the worst of each "
+          "launch, 50 at most; only a .ncu-rep names lines", (
+        _c("profile", "integer", "references kernel_profile", default="0"),
+        _c("file", "varchar", "source file as compiled; null without -lineinfo, then a row is one instruction"),
+        _c("line", "integer", "its line"),
+        _c("sass", "varchar", "the machine instruction with the most samples there"),
+        _c("samples", "bigint", "times a warp was sampled there"),
+        _c("not_issued", "bigint", "those in which its scheduler issued nothing at all"),
+    )),
     Table("op", "a framework operator", (
         _ID, _START, _END,
         _c("thread", "integer", "references thread", default="0"),

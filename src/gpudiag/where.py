@@ -29,7 +29,8 @@ def places(con: Connection, rule: Rule, rows: Sequence[Mapping[str, Any]], loop:
     for row, weight in zip(rows, weights, strict=True):
         nvtx = row.get("nvtx_path") if "nvtx" in rule.locate else None
         kernel = row.get("kernel") if "kernel" in rule.locate else None
-        lines = _lines(con, rule, row, loop) if "python" in rule.locate else []
+        lines = _kernel_lines(con, row) if kernel else []
+        lines = lines or (_lines(con, rule, row, loop) if "python" in rule.locate else [])
         for file, line, function, part in lines:
             found.append(
                 Place(file=file, line=line, function=function, nvtx=nvtx, kernel=kernel, share=part * weight / total)
@@ -73,6 +74,21 @@ def _lines(
     # Where input was asked for comes before the code that prepared it: that is where the loader is set up.
     asked = _asked_for_input(con, calls) if calls else []
     return asked + [line for line in lines if line[:2] not in {entry[:2] for entry in asked}]
+
+
+def _kernel_lines(con: Connection, row: Mapping[str, Any]) -> list[tuple[str, int | None, str | None, float]]:
+    """Source lines of a profiled kernel at which its warps were seen waiting most, where the report has them."""
+    if not isinstance(row.get("profiles"), list):
+        return []
+    counted = con.execute(
+        """
+        select file, line, sum(not_issued) as n from kernel_line
+        where profile in (select unnest(?::integer[])) and file is not null group by file, line order by n desc, file, line
+        """,
+        [row["profiles"]],
+    ).fetchall()
+    total = sum(n for *_, n in counted)
+    return [(file, line, None, n / total) for file, line, n in counted[:_LINES] if total and n >= total / 10]
 
 
 def _vote(con: Connection, calls: Sequence[int], condition: str) -> list[tuple[str, int | None, str | None, int]]:

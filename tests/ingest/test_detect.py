@@ -37,8 +37,9 @@ NCU = b'==PROF== Connected\n"ID","Process ID","Process Name","Host Name","Kernel
         (REPORT, "nsys_rep"),
         (NCU, "ncu_csv"),
         (b"\xef\xbb\xbf" + NCU[19:], "ncu_csv"),
+        (b"NVR\x00\x02\x00", "ncu_rep"),
     ],
-    ids=["nsys-rep", "ncu-csv", "ncu-csv-bom"],
+    ids=["nsys-rep", "ncu-csv", "ncu-csv-bom", "ncu-rep"],
 )
 def test_supported_formats_whatever_the_name(tmp_path: Path, content: bytes, kind: str) -> None:
     file = tmp_path / "data.txt"
@@ -54,11 +55,10 @@ def test_supported_formats_whatever_the_name(tmp_path: Path, content: bytes, kin
         (b"# gpu    pwr  gtemp  mtemp     sm    mem\n    0    70     30     30      1      2\n", "nvidia-smi log"),
         (STATS, "nsys stats"), (PSTATS, "cProfile"), (b"PAR1aaaa", "single Parquet"), (b"", "empty"),
         (NCU.replace(b",", b";"), "separated by semicolons"),
-        (b"NVR\x00\x02\x00", r"Nsight Compute report.*ncu --import data\.sqlite --csv --page raw > data\.csv"),
         (b"\x89HDF\r\n\x1a\n", "HDF5"), (b"hello\n", "not a profile"), (bytes(range(256)), "not a profile"),
     ],
     ids=["trace", "smi", "smi-utf16", "smi-table", "smi-dmon", "stats", "pstats", "parquet", "empty", "semicolons",
-         "ncu-rep", "hdf5", "text", "binary"],
+         "hdf5", "text", "binary"],
 )  # fmt: skip
 def test_what_is_not_read_is_named(tmp_path: Path, content: bytes, words: str) -> None:
     file = tmp_path / "data.sqlite"

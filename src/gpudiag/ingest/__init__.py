@@ -41,6 +41,11 @@ def _read(file: Path, kind: str, con: duckdb.DuckDBPyConnection, workdir: Path, 
         ncu.read(file, con)
         con.execute('update "input" set file = ? where id = (select max(id) from "input")', [path.name])
         return
+    if kind == "ncu_rep":
+        from gpudiag.ingest import ncu_rep
+
+        ncu_rep.read(file, con, workdir, path)
+        return
     from gpudiag.ingest import nsys
     from gpudiag.ingest.parquet import ParquetSource
     from gpudiag.ingest.sqlite import SqliteSource

@@ -14,11 +14,14 @@ from gpudiag.ingest.sqlite import tables, uri
 HEAD = 65_536
 """Bytes looked at: enough for every header, and for the first keys of a trace."""
 
-SUPPORTED = ("nsys_sqlite", "nsys_parquet", "nsys_rep", "ncu_csv")
+SUPPORTED = ("nsys_sqlite", "nsys_parquet", "nsys_rep", "ncu_csv", "ncu_rep")
 COMPRESSIONS = {b"\x1f\x8b": "gz", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 
 _DATABASE = "sqlite"
-_READS = "gpudiag reads Nsight Systems exports (.sqlite, .nsys-rep) and Nsight Compute CSV (`ncu --csv --page raw`)"
+_READS = (
+    "gpudiag reads Nsight Systems exports (.sqlite, .nsys-rep), and Nsight Compute reports (.ncu-rep) and their CSV"
+    " (`ncu --csv --page raw`)"
+)
 _UNSUPPORTED = {
     "trace_json": "this is a PyTorch or Chrome trace, which is not read yet; capture the program with `nsys profile`",
     "nvidia_smi_csv": "this is an nvidia-smi log, which is not read yet; it has no timeline to explain: capture the"
@@ -27,8 +30,6 @@ _UNSUPPORTED = {
     " `nsys profile`",
     "pstats": "this is a cProfile file, which is not read yet; capture the program with"
     " `nsys profile --python-sampling=true`",
-    "ncu_rep": "this is an Nsight Compute report (.ncu-rep), which is not read directly yet (an extra for it is"
-    " planned); where ncu is installed, run `ncu --import {file} --csv --page raw > {stem}.csv` and give the .csv",
     "ncu_semicolons": "this Nsight Compute page is separated by semicolons, as spreadsheets save it; give the CSV as"
     " `ncu --csv --page raw` wrote it, separated by commas",
     "nsys_stats": "this is the text of `nsys stats`, whose sums hold no timeline; give the report it was made from",
@@ -81,7 +82,7 @@ def _of(head: bytes, name: Path, *, unpacked: bool) -> str:
     if kind in (*SUPPORTED, _DATABASE):
         return kind
     if kind in _UNSUPPORTED:
-        raise GpudiagError(f"{name}: {_UNSUPPORTED[kind].format(file=name.name, stem=name.stem)}.")
+        raise GpudiagError(f"{name}: {_UNSUPPORTED[kind]}.")
     raise GpudiagError(f"{name}: this is not a profile that gpudiag knows; {_READS}.")
 
 

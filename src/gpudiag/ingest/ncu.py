@@ -1,4 +1,4 @@
-"""Nsight Compute CSV (`ncu --csv --page raw` or `--page details`) into the canonical tables.
+"""Nsight Compute pages (`ncu --csv --page raw` or `--page details`) into the canonical tables.
 
 Both pages give the same metric names and base units, so that one view serves both: `ncu_labels` knows the details
 page's labels, `ncu_numbers` the locale, `ncu_units` the units, `ncu_sentences` what only ncu's rules say.
@@ -59,26 +59,33 @@ def looks_like(head: bytes) -> bool:
 def read(path: Path, con: Connection) -> None:
     """Append one CSV page to the store's tables; GpudiagError when it cannot be read."""
     page = ncu_page.read(path)
-    metrics = ncu_names.complete(_with_sentences(_metrics(path, page), page))
+    append(con, path.name, page, metrics(path, page))
+
+
+def append(con: Connection, file: str, page: Page, metrics: pl.DataFrame, lines: pl.DataFrame | None = None) -> None:
+    """Append a page with the metrics it names; `lines`, where known: launch, and the columns of kernel_line."""
+    metrics = ncu_names.complete(metrics)
     launches = _profiles(page.launches, metrics)
     input_id = _next(con, "input")
     first = _next(con, "kernel_profile")
     con.execute(
         "insert into input (id, kind, producer, file, clock_offset_ns) values (?, 'ncu', 'Nsight Compute', ?, 0)",
-        [input_id, path.name],
+        [input_id, file],
     )
     con.executemany(
         "insert into capability (input, name, state, how) values (?, ?, ?, ?)",
-        [(input_id, name, state, how) for name, (state, how) in _capabilities(page, metrics).items()],
+        [(input_id, name, state, how) for name, (state, how) in _capabilities(page, metrics, lines).items()],
     )
     _insert_profiles(con, launches, input_id, first)
     at = (pl.col("launch") + first).alias("profile")
     _insert(con, "kernel_metric", metrics.select(at, "metric", "value", "text"))
     _insert(con, "kernel_rule", _rules(page.rules).with_columns(at).drop("launch"))
+    if lines is not None:
+        _insert(con, "kernel_line", lines.with_columns(at).drop("launch"))
 
 
-def _metrics(path: Path, page: Page) -> pl.DataFrame:
-    """The page's metrics under their raw names in base units: launch, metric, value, text."""
+def metrics(path: Path, page: Page) -> pl.DataFrame:
+    """The page's metrics under their raw names in base units: launch, metric, value, text; each once a launch."""
     rows = _named(page)
     # A page repeats few cells (0, 100, device attributes) very often: each is read once.
     cells = rows.select("text", "unit").unique().with_columns(ncu_numbers.tidy(pl.col("text")).alias("cell"))
@@ -88,8 +95,8 @@ def _metrics(path: Path, page: Page) -> pl.DataFrame:
     powers = pl.col("unit").replace_strict(exponents, return_dtype=pl.Int32)
     cells = cells.with_columns(ncu_numbers.number(pl.col("cell"), powers, written, page.kind).alias("value"))
     word = pl.when(pl.col("value").is_null()).then(pl.col("text")).alias("text")
-    metrics = rows.join(cells, on=["text", "unit"], how="left", maintain_order="left")
-    return metrics.select("launch", "metric", "value", word)
+    found = rows.join(cells, on=["text", "unit"], how="left", maintain_order="left")
+    return _with_sentences(found.select("launch", "metric", "value", word), page)
 
 
 def _named(page: Page) -> pl.DataFrame:
@@ -184,7 +191,7 @@ def _estimate(text: str | None, scope: str | None, estimate: str | None) -> tupl
     return float(found.group(2).replace(",", ".")), "local" if found.group(1) else "global"
 
 
-def _capabilities(page: Page, metrics: pl.DataFrame) -> dict[str, tuple[str, str]]:
+def _capabilities(page: Page, metrics: pl.DataFrame, lines: pl.DataFrame | None) -> dict[str, tuple[str, str]]:
     """What the page could show: name → (state, how that is known)."""
     names = set(metrics["metric"].unique().to_list())
     if page.kind == "details":
@@ -202,10 +209,16 @@ def _capabilities(page: Page, metrics: pl.DataFrame) -> dict[str, tuple[str, str
     for capability, (witnesses, rule) in _EVIDENCE.items():
         if names & set(witnesses):
             found[capability] = ("recorded", "its metrics are in the file")
-        elif len(page.rules) and _SECTION_OF.get(rule) in present:
+        elif page.kind == "details" and len(page.rules) and _SECTION_OF.get(rule) in present:
             found[capability] = ("recorded", f"ncu's own rule {rule} ran and says it when it applies")
         else:
             found[capability] = ("not_recorded", "its metrics are not in the file")
+    if lines is None:
+        found["ncu_lines"] = ("not_recorded", "a CSV page names no lines of the source")
+    elif lines["file"].null_count() < len(lines):
+        found["ncu_lines"] = ("recorded", "the report ties samples to lines of the source")
+    else:
+        found["ncu_lines"] = ("not_recorded", "no samples, or compiled without -lineinfo")
     return found
 
 

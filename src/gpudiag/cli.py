@@ -7,9 +7,7 @@ cannot be read; 129, 130, 143 hung up, interrupted, terminated.
 from __future__ import annotations
 
 import gc
-import math
 import os
-import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -20,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn
 import click
 
 from gpudiag import __version__
+from gpudiag.arguments import FILES, FORMAT, OUTPUT, RULE_DIRS, THRESHOLDS, TIMES, VERBOSE
 
 if TYPE_CHECKING:
     from gpudiag.library import Library
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
 
 # model.SEVERITIES, spelled again: the model would load pydantic for every --help.
 SEVERITIES = ("info", "low", "medium", "high")
-TIME_UNITS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
-LONGEST = 24 * 3600 * TIME_UNITS["s"]
-"""No iteration takes longer than a day: a time above is a slip of the unit."""
 
 INTERRUPTED = 130
 GRACE_S = 3
@@ -104,47 +100,6 @@ class Commands(click.Group):
             raise Failure(str(error)) from None
 
 
-def _thresholds(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
-    """`CODE.param=value`, repeated, as {"CODE.param": value}."""
-    thresholds = {}
-    for value in values:
-        match = re.fullmatch(r"(\w+\.\w+)=(.+)", value)
-        if not match:
-            raise click.BadParameter(f"{value!r} is not like H01.min_idle_share=0.3.")
-        try:
-            number = float(match[2])
-        except ValueError:
-            number = math.nan
-        if not math.isfinite(number):
-            raise click.BadParameter(f"{match[2]!r} is no number: {match[1]} wants one, such as 0.3.")
-        thresholds[match[1]] = number
-    return thresholds
-
-
-def _iteration_times(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
-    """`3.57ms` or `LOOP=3.57ms`, repeated, as {loop name or "": nanoseconds}."""
-    times = {}
-    for value in values:
-        match = re.fullmatch(r"(?:(.+)=)?(\d+(?:\.\d+)?) ?(ns|us|µs|ms|s)", value, re.DOTALL)
-        if not match or not float(match[2]):
-            raise click.BadParameter(f"{value!r} is not like 3.57ms or decode_token=3.57ms (ns, us, ms or s).")
-        time = float(match[2]) * TIME_UNITS[match[3]]
-        if time > LONGEST:
-            raise click.BadParameter(f"{value!r} is longer than a day: is the unit right?")
-        times[match[1] or ""] = time
-    return times
-
-
-RULE_DIRS = click.option(
-    "--rules",
-    "rule_dirs",
-    metavar="DIR",
-    multiple=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="A folder of your own rules, beside the built-in ones. Repeatable.",
-)
-
-
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, message="gpudiag %(version)s")
 def main() -> None:
@@ -157,9 +112,9 @@ def main() -> None:
 
 
 @main.command()
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--format", "form", type=click.Choice(["markdown", "json"]), default="markdown", show_default=True)
-@click.option("-o", "--output", metavar="OUT", type=click.Path(path_type=Path), help="Write here, not to stdout.")
+@FILES
+@FORMAT
+@OUTPUT
 @click.option(
     "--fail-on",
     metavar="SEVERITY",
@@ -168,23 +123,9 @@ def main() -> None:
     "the smaller things and those of deprecated rules do not.",
 )
 @RULE_DIRS
-@click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="CODE.PARAM=VALUE",
-    callback=_thresholds,
-    help="Another threshold for a rule. Repeatable.",
-)
-@click.option(
-    "--iteration-time",
-    "times",
-    multiple=True,
-    metavar="[LOOP=]TIME",
-    callback=_iteration_times,
-    help="How long one iteration takes without the profiler: gains of CPU-bound loops then rest on it. Repeatable.",
-)
-@click.option("-v", "--verbose", is_flag=True, help="Name every stage on stderr.")
+@THRESHOLDS
+@TIMES
+@VERBOSE
 def explain(
     files: tuple[Path, ...],
     form: str,
@@ -197,16 +138,15 @@ def explain(
 ) -> None:
     """Explain what Nsight Systems or Nsight Compute recorded.
 
-    FILE is a .nsys-rep, its SQLite export (also .gz or .xz), a parquet export folder, or a CSV of ncu.
+    FILE is a .nsys-rep, its SQLite export (also .gz or .xz), a parquet export folder,
+    a .ncu-rep, or a CSV of ncu.
 
     \b
     gpudiag explain report.sqlite
     gpudiag explain report.sqlite --iteration-time decode_token=3.57ms
     gpudiag explain report.sqlite --format json -o report.json --fail-on high
     """
-    # A process of a second: collecting garbage costs a tenth of it, waiting for another thread's slice as much again.
-    gc.disable()
-    sys.setswitchinterval(0.0005)
+    _hurry()
     from gpudiag import pipeline
     from gpudiag.report import output as place
     from gpudiag.report.terminal import progress
@@ -231,6 +171,48 @@ def explain(
         _deliver(markdown.render(report), output, in_colour=True)
     if fail_on and _fails(report, fail_on):
         raise click.exceptions.Exit(1)
+
+
+@main.command("next")
+@FILES
+@FORMAT
+@OUTPUT
+@THRESHOLDS
+@TIMES
+@VERBOSE
+def next_steps(
+    files: tuple[Path, ...],
+    form: str,
+    output: Path | None,
+    overrides: dict[str, float],
+    times: dict[str, float],
+    verbose: bool,
+) -> None:
+    """Name the kernels worth profiling with Nsight Compute, and the commands that do it.
+
+    FILE is a timeline that `explain` reads; kernels whose profiles are given beside it are not named again. Where
+    something else than kernels comes first, the answer is what.
+
+    \b
+    gpudiag next report.nsys-rep
+    gpudiag next report.nsys-rep transpose.csv
+    """
+    _hurry()
+    from gpudiag import nextsteps
+    from gpudiag.report import nextpage
+    from gpudiag.report import output as place
+    from gpudiag.report.terminal import progress
+
+    if output:
+        place.check(output, files)
+    with progress() as quiet:
+        steps = nextsteps.next_steps(
+            files, overrides=overrides, iteration_times=times, progress=_say if verbose else quiet
+        )
+    if form == "json":
+        _deliver(nextpage.as_json(steps), output)
+    else:
+        _deliver(nextpage.markdown(steps), output, in_colour=True)
 
 
 @main.group()
@@ -301,6 +283,12 @@ def schema() -> None:
     from gpudiag import authoring
 
     _deliver(_ended(authoring.schema_json()))
+
+
+def _hurry() -> None:
+    """A process of a second: collecting garbage costs a tenth of it, waiting for another thread's slice as much."""
+    gc.disable()
+    sys.setswitchinterval(0.0005)
 
 
 def _library(rule_dirs: tuple[Path, ...]) -> Library:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,14 +40,28 @@ def explain(
     iteration_times: loop name (or "" for the longest loop) → unprofiled time of one turn in ns.
     Raises GpudiagError with one sentence when a file cannot be read or an argument names nothing that exists.
     """
-    say = progress or (lambda _: None)
+    with opened(paths, rule_dirs=rule_dirs, overrides=overrides, progress=progress) as (con, library, file):
+        (progress or _silent)("looking for causes")
+        with stage("evaluate"):
+            return build_report(con, library, iteration_times or {}, file)
+
+
+@contextmanager
+def opened(
+    paths: Sequence[Path],
+    *,
+    rule_dirs: Iterable[Path] = (),
+    overrides: Mapping[str, float] | None = None,
+    progress: Progress | None = None,
+) -> Iterator[tuple[Connection, Library, Path | None]]:
+    """The captures as a prepared, locked store, the library, and the store's file where a sandbox has to open it."""
+    say = progress or _silent
     user_dirs = tuple(rule_dirs)
     # A sandbox has to open the store, so that must be a file when there are rules of the user's.
     in_memory = not user_dirs and sum(map(_size, paths)) < _IN_MEMORY
     with tempfile.TemporaryDirectory(prefix="gpudiag-") as folder, ThreadPoolExecutor(1) as helper:
-        loading = helper.submit(
-            _library, user_dirs, overrides or {}
-        )  # its imports take as long as reading a small file
+        # Its imports take as long as reading a small file.
+        loading = helper.submit(_library, user_dirs, overrides or {})
         file = Path(folder) / "store.duckdb"
         con = store.create(small=True) if in_memory else store.create(str(file))
         try:
@@ -58,15 +73,17 @@ def explain(
             say("finding loops")
             with stage("prepare"):
                 prepare(con, library)
-            say("looking for causes")
             if library.user_rules:
                 con.close()
                 con = store.reopen(str(file))
             store.lock(con)
-            with stage("evaluate"):
-                return build_report(con, library, iteration_times or {}, file if library.user_rules else None)
+            yield con, library, file if library.user_rules else None
         finally:
             con.close()
+
+
+def _silent(_: str) -> None:
+    """No progress is wanted."""
 
 
 def _library(user_dirs: Sequence[Path], overrides: Mapping[str, float]) -> Library:

@@ -83,7 +83,8 @@ def _kernel_lines(con: Connection, row: Mapping[str, Any]) -> list[tuple[str, in
     counted = con.execute(
         """
         select file, line, sum(not_issued) as n from kernel_line
-        where profile in (select unnest(?::integer[])) and file is not null group by file, line order by n desc, file, line
+        where profile in (select unnest(?::integer[])) and file is not null
+        group by file, line order by n desc, file, line
         """,
         [row["profiles"]],
     ).fetchall()

@@ -1,0 +1,78 @@
+"""Arguments that several commands take, and how their values are read."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+
+import click
+
+TIME_UNITS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
+LONGEST = 24 * 3600 * TIME_UNITS["s"]
+"""No iteration takes longer than a day: a time above is a slip of the unit."""
+
+
+def _thresholds(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
+    """`CODE.param=value`, repeated, as {"CODE.param": value}."""
+    thresholds = {}
+    for value in values:
+        match = re.fullmatch(r"(\w+\.\w+)=(.+)", value)
+        if not match:
+            raise click.BadParameter(f"{value!r} is not like H01.min_idle_share=0.3.")
+        try:
+            number = float(match[2])
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            raise click.BadParameter(f"{match[2]!r} is no number: {match[1]} wants one, such as 0.3.")
+        thresholds[match[1]] = number
+    return thresholds
+
+
+def _iteration_times(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
+    """`3.57ms` or `LOOP=3.57ms`, repeated, as {loop name or "": nanoseconds}."""
+    times = {}
+    for value in values:
+        match = re.fullmatch(r"(?:(.+)=)?(\d+(?:\.\d+)?) ?(ns|us|µs|ms|s)", value, re.DOTALL)
+        if not match or not float(match[2]):
+            raise click.BadParameter(f"{value!r} is not like 3.57ms or decode_token=3.57ms (ns, us, ms or s).")
+        time = float(match[2]) * TIME_UNITS[match[3]]
+        if time > LONGEST:
+            raise click.BadParameter(f"{value!r} is longer than a day: is the unit right?")
+        times[match[1] or ""] = time
+    return times
+
+
+FILES = click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+FORMAT = click.option(
+    "--format", "form", type=click.Choice(["markdown", "json"]), default="markdown", show_default=True
+)
+OUTPUT = click.option(
+    "-o", "--output", metavar="OUT", type=click.Path(path_type=Path), help="Write here, not to stdout."
+)
+RULE_DIRS = click.option(
+    "--rules",
+    "rule_dirs",
+    metavar="DIR",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A folder of your own rules, beside the built-in ones. Repeatable.",
+)
+THRESHOLDS = click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="CODE.PARAM=VALUE",
+    callback=_thresholds,
+    help="Another threshold for a rule. Repeatable.",
+)
+TIMES = click.option(
+    "--iteration-time",
+    "times",
+    multiple=True,
+    metavar="[LOOP=]TIME",
+    callback=_iteration_times,
+    help="How long one iteration takes without the profiler: gains of CPU-bound loops then rest on it. Repeatable.",
+)
+VERBOSE = click.option("-v", "--verbose", is_flag=True, help="Name every stage on stderr.")

@@ -68,8 +68,7 @@ with waits as (
         {'stall': 'no instruction', 'cycles': no_instruction, 'means': 'the next instruction to be fetched', 'cure': 'less unrolling, shorter code in the hot loop'},
         {'stall': 'branch resolving', 'cycles': branch_resolving, 'means': 'the target of a branch', 'cure': 'fewer branches'},
         {'stall': 'IMC miss', 'cycles': imc_miss, 'means': 'a constant that is not in its cache', 'cure': 'the same constant for all threads of a warp'},
-        {'stall': 'GMMA', 'cycles': gmma, 'means': 'a group of tensor-core instructions', 'cure': 'more stages in the pipeline of tiles'},
-        {'stall': 'not selected', 'cycles': not_selected, 'means': 'its turn: it was ready, another warp issued', 'cure': 'nothing, this is no problem'}]) as w
+        {'stall': 'GMMA', 'cycles': gmma, 'means': 'a group of tensor-core instructions', 'cure': 'more stages in the pipeline of tiles'}]) as w
     from kernel_facts where warp_cycles_per_issue > 0
 )
 select profile, w.stall, w.cycles / warp_cycles_per_issue as share, w.means, w.cure from waits where w.cycles > 0;

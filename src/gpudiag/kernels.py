@@ -74,7 +74,8 @@ def measured(con: Connection, settings: Mapping[str, float]) -> tuple[Kernel, ..
                max(duration_ns) / 1e6, list(profile order by profile), median(dram_pct), median(sm_pct),
                median(theoretical_occupancy_pct), median(achieved_occupancy_pct), median(registers),
                median(shared_own), median(waves), median(limit_registers), median(limit_shared),
-               median(limit_warps), median(limit_blocks), median(warp_cycles_per_issue), max(sm_count)
+               median(limit_warps), median(limit_blocks), median(warp_cycles_per_issue), max(sm_count),
+               is_library_kernel(name)
         from kernel_facts group by name, short, grid, block order by sum(duration_ns) desc, name, grid
         """
     ).fetchall()
@@ -84,8 +85,9 @@ def measured(con: Connection, settings: Mapping[str, float]) -> tuple[Kernel, ..
         Kernel(
             name=clean(row[0]), grid=row[2], block=row[3], launches=row[4], duration_ms=row[5],
             range_ms=(row[6], row[7]),
-            facts={label: value for label, value in zip(labels, row[9:], strict=True) if label and value is not None}
-            | _roof(con, row[8]),
+            facts={label: value for label, value in zip(labels, row[9:22], strict=True) if label and value is not None}
+            | _roof(con, row[8])
+            | ({"library": True} if row[22] else {}),
             stalls=_stalls(con, row[8], settings["told_stall"]),
             occupancy_limit=_occupancy_limit(*row[16:20]), share_of_loop=_share(con, row[8]),
         )

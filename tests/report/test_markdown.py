@@ -282,3 +282,9 @@ def test_forty_times_the_same_is_said_once() -> None:
     assert text.count("- Small") == 1
     assert "; and in 39 more loops (D05)" in text
     assert "Nothing" not in text
+
+
+def test_neighbouring_codes_are_drawn_together() -> None:
+    assert words.ranges(["A03", "A01", "A02", "C02", "H01", "H02", "M10", "M09", "M08"]) == [
+        "A01–A03", "C02", "H01", "H02", "M08–M10",
+    ]  # fmt: skip

@@ -37,7 +37,7 @@ def shape(kernel: Kernel) -> str:
     facts = kernel.facts
     parts = []
     if kernel.grid and kernel.block:
-        waves = f" ({num(facts['waves'])} times what fits at once)" if facts.get("waves") else ""
+        waves = _waves(facts.get("waves"))
         blocks = f"{kernel.grid:,} block{'s' if kernel.grid > 1 else ''}"
         parts.append(f"{blocks} of {kernel.block:,} threads{waves}")
     if facts.get("registers"):
@@ -46,7 +46,15 @@ def shape(kernel: Kernel) -> str:
         parts.append(f"{byte_size(facts['shared_own'])} of shared memory a block")
     if kernel.range_ms and kernel.range_ms[1] > SPREAD * kernel.range_ms[0]:
         parts.append(f"launches from {duration(kernel.range_ms[0])} to {duration(kernel.range_ms[1])}")
+    if facts.get("library"):
+        parts.append("from a library")
     return f": {', '.join(parts)}." if parts else ""
+
+
+def _waves(waves: float | None) -> str:
+    if not waves:
+        return ""
+    return " (all fit at once)" if waves <= 1 else f" ({num(waves)} times what fits at once)"
 
 
 def explained(kernel: Kernel) -> list[str]:
@@ -94,5 +102,7 @@ def _waits(kernel: Kernel) -> list[str]:
     cycles = kernel.facts.get("warp_cycles_per_issue")
     if not cycles or not kernel.stalls:
         return []
-    told = "; ".join(f"{pct(s.share)} for {s.means} (*{s.name}*): {s.cure}" for s in kernel.stalls[:STALLS])
+    cures = not kernel.facts.get("library")  # its inside is not the reader's to change
+    waits = [f"{pct(s.share)} for {s.means} (*{s.name}*)" + f": {s.cure}" * cures for s in kernel.stalls[:STALLS]]
+    told = "; ".join(waits)
     return [f"Of the {num(cycles)} cycles from one instruction of a warp to its next, it waits {told}."]

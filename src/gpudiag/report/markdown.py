@@ -20,6 +20,7 @@ PLACES = 5
 LOOPS = 3
 KERNELS = 10
 KERNELS_TOLD = 3
+NAMED_CLEAR = 12  # causes not found: more are told by their codes
 FIXES = 2
 NOTES = 2
 NOTHING = 0.0005  # of a loop: would be printed as 0 %
@@ -68,6 +69,7 @@ def _view(report: Report, limit: int | None) -> dict[str, Any]:
             for fs in _by_code(f for f in report.minor if f.gain.kind == "test_needed" or f.gain.share >= NOTHING)
         ],
         "notes": [{"notes": notes[:NOTES], "more": len(notes[NOTES:])} for notes in _by_code(report.notes)],
+        "named_clear": NAMED_CLEAR,
         "draft": any(f.status == "draft" for f in full),
         "not_evaluated": _grouped(report.not_evaluated),
     }
@@ -93,6 +95,7 @@ def _environment() -> SandboxedEnvironment:
         "ms": words.duration,
         "plural": words.plural,
         "listed": _listed,
+        "ranges": words.ranges,
         "budget": lambda loop: [row._replace(words=Safe(row.words)) for row in words.budget_rows(loop)],
         "facts": lambda facts: Safe(", ".join(words.evidence(facts))),
         "link": _link,

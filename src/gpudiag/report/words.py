@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from gpudiag.model import Finding, Loop
@@ -41,6 +41,19 @@ def duration(ms: float) -> str:
 def plural(count: int, noun: str) -> str:
     """`1 loop`, `3 loops`, `2 more processes`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}{'es' if noun.endswith('ss') else 's'}"
+
+
+def ranges(codes: Iterable[str]) -> list[str]:
+    """Rule codes in order, neighbours drawn together: `A01–A04`, `C02`."""
+    found: list[list[str]] = []
+    for rule in sorted(set(codes)):
+        last = found[-1][-1] if found else ""
+        near = last[:1] == rule[:1] and last[1:].isdigit() and rule[1:].isdigit()
+        if near and int(rule[1:]) == int(last[1:]) + 1:
+            found[-1].append(rule)
+        else:
+            found.append([rule])
+    return [item for run in found for item in ([f"{run[0]}–{run[-1]}"] if len(run) > 2 else run)]
 
 
 class BudgetRow(NamedTuple):

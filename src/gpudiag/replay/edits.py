@@ -205,7 +205,7 @@ def _shrink_kernel(draft: Draft, chosen: Selection) -> None:
 
 
 def _balance_ranks(draft: Draft, chosen: Selection) -> None:
-    """Needs all ranks together: priced by interval arithmetic."""
+    """Needs all ranks together: `ranks.balanced` makes it, where several were recorded."""
 
 
 EDITS: Mapping[Edit, Callable[[Draft, Selection], None]] = {

@@ -10,14 +10,14 @@ import numpy as np
 
 from gpudiag.model import Edit, Row, Rule
 from gpudiag.model import Price as PriceRule
-from gpudiag.replay import calibrate, edits, graph, record, simulate
+from gpudiag.replay import calibrate, edits, graph, ranks, record, simulate
 from gpudiag.replay.draft import Draft, Selection
 from gpudiag.replay.edge import EdgeKind
 from gpudiag.replay.record import Floats, Ints, Record
 
 Connection = duckdb.DuckDBPyConnection
 _REWRITES = {Edit.SHRINK_KERNEL, Edit.LOWER_PRECISION}
-_UNPRICED = {Edit.BALANCE_RANKS, Edit.OVERLAP_COLLECTIVE}  # need several ranks, or times that were not recorded
+_UNPRICED = {Edit.OVERLAP_COLLECTIVE}  # how much slower kernels and collectives make one another was not recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,9 @@ class LoopModel:
     def __init__(
         self, con: Connection, graphs: Sequence[graph.Graph], settings: Mapping[str, float], unprofiled_ns: float | None
     ) -> None:
-        self.con, self.graphs, self.settings = con, graphs, settings
+        self.con, self.settings = con, settings
+        self.meet = ranks.meetings(con, graphs)
+        self.graphs = ranks.without_waiting(graphs, self.meet) if self.meet else list(graphs)
         if unprofiled_ns is None:
             guesses = [tuple(plain for _ in graphs) for plain in calibrate.plausible(settings)]
         else:
@@ -55,11 +57,36 @@ class LoopModel:
         self.unexplained = reached / wanted - 1 if wanted else 0.0  # by which part the given time is missed
 
     def _parts(self, guess: Sequence[calibrate.Calibration]) -> list[_Part]:
-        parts = []
-        for one, calibration in zip(self.graphs, guess, strict=True):
-            draft = Draft.of(one, calibration.durations(one), self.settings)
-            parts.append(_Part(_length(draft), draft))
-        return parts
+        pairs = zip(self.graphs, guess, strict=True)
+        drafts = [Draft.of(one, calibration.durations(one), self.settings) for one, calibration in pairs]
+        return [_Part(*part) for part in zip(self._lengths(drafts), drafts, strict=True)]
+
+    def _lengths(self, drafts: Sequence[Draft]) -> list[float]:
+        """How long each process takes (ns); ranks of one job wait for one another."""
+        ready = [_with_edges(draft) if draft.added else (draft.graph, draft) for draft in drafts]
+        graphs = [one for one, _ in ready]
+        if self.meet:
+            times = [[getattr(d, name) for _, d in ready] for name in ("duration", "lag", "release")]
+            found = ranks.ends(graphs, times[0], times[1], times[2], self.meet)
+        else:
+            found = [simulate.replay(one, d.duration, d.lag, d.release) for one, d in ready]
+        return [
+            max(simulate.length(one, end), draft.at_least)
+            for one, end, draft in zip(graphs, found, drafts, strict=True)
+        ]
+
+    def _edited(
+        self, drafts: list[Draft], variant: Sequence[Edit], chosen: Sequence[Selection], *, shared: bool = False
+    ) -> list[Draft]:
+        """The drafts, changed as the fix would. shared: ranks are balanced by moving work, not by removing it."""
+        for draft, selection in zip(drafts, chosen, strict=True):
+            edits.apply(draft, variant, selection)
+        if Edit.BALANCE_RANKS in variant and self.meet:
+            own = [draft.duration for draft in drafts]
+            even = ranks.balanced([draft.graph for draft in drafts], own, self.meet, shared=shared)
+            for draft, duration in zip(drafts, even, strict=True):
+                draft.duration = duration
+        return drafts
 
     def select(self, rule: Rule, rows: Sequence[Row]) -> list[Selection] | None:
         """What the finding points at in each process; None when the replay cannot price it."""
@@ -69,6 +96,8 @@ class LoopModel:
         if set(price.best) & _UNPRICED:
             return None
         chosen = [_select(self.con, price, rows, one.record) for one in self.graphs]
+        if Edit.BALANCE_RANKS in price.best:
+            return chosen if self.meet else None
         return chosen if any(len(c.calls) + len(c.ops) + len(c.segments) for c in chosen) else None
 
     def price(self, rule: Rule, chosen: Sequence[Selection]) -> Price:
@@ -83,6 +112,8 @@ class LoopModel:
             for variant in dict.fromkeys((usual, cautious or usual, best)):
                 spread = self._spread(variant, chosen) if rule.price.kind == "expected" else [chosen]
                 found += [self._ratio(number, variant, each) for each in spread]
+                if Edit.BALANCE_RANKS in variant:
+                    found.append(self._ratio(number, variant, chosen, shared=True))
         expected = found[0][0]
         margin *= 0.0 if measured else min(1.0, (1 - expected) / self.settings["replay_whole_doubt"])
         # No fix makes the loop shorter than the work that it leaves to the busiest engine.
@@ -112,14 +143,12 @@ class LoopModel:
         """The drafts after this fix, on top of those before it."""
         assert rule.price is not None
         drafts = [draft.copy() for draft in (before or [part.draft for part in self.start[0]])]
-        for draft, selection in zip(drafts, chosen, strict=True):
-            edits.apply(draft, rule.price.expected or rule.price.best, selection)
-        return drafts
+        return self._edited(drafts, rule.price.expected or rule.price.best, chosen)
 
     def remaining(self, drafts: Sequence[Draft]) -> float:
         """The length of edited drafts over the unedited one."""
         total = sum(part.base_ns for part in self.start[0])
-        return sum(map(_length, drafts)) / total if total > 0 else 1.0
+        return sum(self._lengths(drafts)) / total if total > 0 else 1.0
 
     def least(self, drafts: Sequence[Draft]) -> float:
         """What the busiest engine of the edited drafts needs, over the unedited length."""
@@ -142,16 +171,16 @@ class LoopModel:
             most = max(most, float(needed[kernels].sum()) * min(1.0, together), *map(float, engines))
         return most * (1 - self.settings["replay_same"])
 
-    def _ratio(self, number: int, variant: Sequence[Edit], chosen: Sequence[Selection]) -> tuple[float, float]:
+    def _ratio(
+        self, number: int, variant: Sequence[Edit], chosen: Sequence[Selection], *, shared: bool = False
+    ) -> tuple[float, float]:
         """The edited length over the unedited one, and what the busiest engine alone would need."""
         parts = self.start[number]
         total = sum(part.base_ns for part in parts)
-        after = least = 0.0
-        for index, part in enumerate(parts):
-            draft = part.draft.copy()
-            edits.apply(draft, variant, chosen[index])
-            after += _length(draft)
-            least += 0.0 if set(variant) & _REWRITES else self._busy(draft)  # what a rewritten kernel takes is a guess
+        drafts = self._edited([part.draft.copy() for part in parts], variant, chosen, shared=shared)
+        after, least = sum(self._lengths(drafts)), 0.0
+        if not set(variant) & _REWRITES:  # what a rewritten kernel takes is a guess
+            least = sum(map(self._busy, drafts))
         return (min(1.0, after / total), min(1.0, least / total)) if total > 0 else (1.0, 0.0)
 
 
@@ -167,7 +196,10 @@ def model(
     if not graphs:
         return None, 0.0
     recorded = sum(one.length for one in graphs)
-    replayed = sum(simulate.length(one, simulate.replay(one)) for one in graphs)
+    meet = ranks.meetings(con, graphs)
+    alone = ranks.without_waiting(graphs, meet) if meet else graphs
+    ends = ranks.as_recorded(alone, meet) if meet else [simulate.replay(one) for one in graphs]
+    replayed = sum(simulate.length(one, end) for one, end in zip(alone, ends, strict=True))
     off = replayed / recorded - 1
     if abs(off) > settings["replay_abstain"]:
         return None, off
@@ -175,14 +207,6 @@ def model(
     if abs(fitted.unexplained) > settings["replay_abstain"]:
         return None, fitted.unexplained
     return fitted, off
-
-
-def _length(draft: Draft) -> float:
-    one = draft.graph
-    if draft.added:
-        one, draft = _with_edges(draft)
-    ends = simulate.replay(one, draft.duration, draft.lag, draft.release)
-    return max(simulate.length(one, ends), draft.at_least)
 
 
 def _with_edges(draft: Draft) -> tuple[graph.Graph, Draft]:

@@ -16,7 +16,8 @@ from .timelines import Case, launched, library, opened, rows, turns
 
 VIEWS = (
     "kernel_match", "kernel_use", "idle_piece", "work", "transfer", "loop_budget", "loop_facts", "device_state",
-    "read_block", "kernel_roof", "kernel_wait", "call_sample", "loop_sample", "call_place", "framework_seen", "kernel_facts",
+    "read_block", "kernel_roof", "kernel_wait", "call_sample", "loop_sample", "call_place", "framework_seen",
+    "kernel_facts",
 )  # fmt: skip
 PRICE = {"kind": "expected", "on": "profiles", "expected": ["shrink_kernel"]}
 

@@ -16,7 +16,8 @@ from .timelines import Case, launched, library, opened, rows, turns
 
 VIEWS = (
     "kernel_match", "kernel_use", "idle_piece", "work", "transfer", "loop_budget", "loop_facts", "device_state",
-    "read_block", "kernel_roof", "kernel_wait", "call_sample", "loop_sample", "call_place", "framework_seen",
+    "read_block", "kernel_roof", "kernel_rounds", "kernel_wait", "call_sample", "loop_sample", "call_place",
+    "framework_seen",
     "kernel_facts",
 )  # fmt: skip
 PRICE = {"kind": "expected", "on": "profiles", "expected": ["shrink_kernel"]}
@@ -112,4 +113,4 @@ def test_what_timeline_and_profile_both_say_is_said_once() -> None:
             {"loop": None, "gpu_ops": None, "profiles": [0], "share": 1.0},
         ]
         [row] = placed(con, both)
-    assert row["profiles"] == [0] and row["loop"] == 0 and row["share"] == pytest.approx(0.9, abs=0.02)
+    assert row["profiles"] == [0] and row["loop"] == 0 and row["gpu_ops"] == ops and row["share"] == 0.9

@@ -15,7 +15,7 @@ from gpudiag.rank import rank
 from .timelines import Case, launched, library, opened, turns
 
 VIEWS = (
-    "kernel_match", "kernel_roof", "kernel_use", "kernel_wait",
+    "kernel_match", "kernel_roof", "kernel_rounds", "kernel_use", "kernel_wait",
     "idle_piece", "work", "transfer", "loop_budget", "loop_facts", "device_state", "read_block",
     "call_sample", "loop_sample", "call_place", "framework_seen", "kernel_facts",
 )  # fmt: skip

@@ -11,7 +11,7 @@ create macro sm_peak() as table
 -- Where a profiled launch stands under the roofs of its GPU.
 -- materialised: the report and several rules read it
 --   profile: references kernel_profile
---   intensity: operations for each byte that DRAM moved (FLOP/B); null when they were not counted
+--   intensity: operations for each byte that DRAM moved (FLOP/B); null when they were not counted, as those of tensor cores are not
 --   ridge: the operations a byte from which on compute is the roof (FLOP/B), at the clocks measured
 --   precision: fp32 or fp64, whichever does more
 --   flop_share: its operations over the peak, 0 to 1
@@ -33,16 +33,20 @@ with measured as (
 ), rated as (
     select *, coalesce(flop_fp64 / peak_fp64, 0) > coalesce(flop_fp32 / peak_fp32, 0) as in_double,
            greatest(flop_fp32 / peak_fp32, flop_fp64 / peak_fp64) as flop_share,
-           greatest(coalesce(busiest_pipe_pct, 0), coalesce(fp64_pct, 0)) as pipe_pct, greatest(coalesce(l1_pct, 0), coalesce(l1_data_pct, 0)) as inner_pct,
-           coalesce(tensor_pct, 0) as tensors_pct, 100 * coalesce(issue_active, 0) as issue_pct
-    from measured
+           -- These counters count cycles in which a multiprocessor had work; one without any is as far from the roof.
+           active * greatest(coalesce(busiest_pipe_pct, 0), coalesce(fp64_pct, 0)) as pipe_pct,
+           greatest(active * coalesce(l1_pct, 0), coalesce(l1_data_pct, 0)) as inner_pct,
+           active * coalesce(tensor_pct, 0) as tensors_pct, active * 100 * coalesce(issue_active, 0) as issue_pct
+    from (select m.*, coalesce(r.active_share, 1) as active from measured m left join kernel_rounds r using (profile))
+), compared as (
+    select *, greatest(coalesce(dram_pct, 0), coalesce(l2_pct, 0), inner_pct, pipe_pct, tensors_pct, issue_pct) as most_pct from rated
 ), named as (
-    select *, greatest(coalesce(dram_pct, 0), coalesce(l2_pct, 0), inner_pct, pipe_pct, tensors_pct, issue_pct) as busy_pct from rated
+    select *, case when dram_pct >= setting('roof_same') * most_pct then dram_pct else most_pct end as busy_pct from compared
 )
-select profile, case when in_double then flop_fp64 else flop_fp32 end * sm_hz * duration_ns / 1e9 / nullif(dram_bytes, 0) as intensity,
+select profile, case when tensors_pct > setting('tensor_used_pct') then null when in_double then flop_fp64 else flop_fp32 end * sm_hz * duration_ns / 1e9 / nullif(dram_bytes, 0) as intensity,
        case when in_double then coalesce(peak_fp64, fp64 * sm_count) else coalesce(peak_fp32, fp32 * sm_count) end * sm_hz / dram_bytes_per_s as ridge,
        case when in_double then 'fp64' else 'fp32' end as "precision", flop_share,
-       case when busy_pct < setting('roof_near_pct') then 'latency' when dram_pct >= setting('roof_same') * busy_pct then 'dram' when tensors_pct = busy_pct then 'tensor'
+       case when busy_pct < setting('roof_near_pct') then 'latency' when dram_pct = busy_pct then 'dram' when tensors_pct = busy_pct then 'tensor'
             when pipe_pct = busy_pct then 'pipe' when inner_pct = busy_pct then 'l1' when l2_pct = busy_pct then 'l2' else 'issue' end as "limit",
        busy_pct, duration_ns * busy_pct / 100 as floor_ns, sm_hz as clock_hz, full_clock_hz, device_name, cc, peak_fp32 as stated_fp32, fp32 * sm_count as known_fp32
 from named;

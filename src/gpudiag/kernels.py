@@ -17,24 +17,21 @@ Connection = duckdb.DuckDBPyConnection
 def placed(con: Connection, rows: Sequence[Row]) -> list[Row]:
     """Rows of profiled kernels as rows of the loops in which these kernels run; all others as they are.
 
-    A placed row names the kernel's launches (`gpu_ops`), and its `share` is that of the loop. A row whose launches an
-    earlier one names already is left out: a rule that reads both the timeline and the profile says it once.
+    A placed row names the kernel's launches (`gpu_ops`), and its `share` is that of the loop. A rule that reads both
+    the timeline and the profile says it once: its row of the timeline knows all launches, and is told the profiles.
     """
     wanted = sorted({profile for row in rows if _profiled(row) for profile in row["profiles"]})
     found = _matches(con, wanted)
-    seen: dict[object, set[int]] = defaultdict(set)
-    result: list[Row] = []
-    # Profiled rows come first: they know more of the same kernel.
-    for row in sorted(rows, key=lambda row: not _profiled(row)):
-        for one in _in_loops(row, found) if _profiled(row) else [row]:
-            ops = one.get("gpu_ops")
-            if isinstance(ops, list) and ops:
-                known = seen[one.get("loop")]
-                if known.issuperset(ops):
-                    continue
-                if _profiled(row):
-                    known.update(ops)
-            result.append(one)
+    result: list[Row] = [row for row in rows if not _profiled(row)]
+    known = {(row.get("loop"), op): at for at, row in enumerate(result) for op in row.get("gpu_ops") or ()}
+    for row in filter(_profiled, rows):
+        for one in _in_loops(row, found):
+            keys = ((one.get("loop"), op) for op in one.get("gpu_ops") or ())
+            same = {known[key] for key in keys if key in known}
+            for at in sorted(same):
+                result[at] = {**result[at], "profiles": [*(result[at].get("profiles") or ()), *row["profiles"]]}
+            if not same:
+                result.append(one)
     return result
 
 
@@ -99,7 +96,8 @@ def _roof(con: Connection, profiles: Sequence[int]) -> dict[str, Any]:
     """Where the longest launch stands under the roofs of its GPU."""
     cursor = con.execute(
         """
-        select "limit", busy_pct, floor_ns / 1e6 as floor_ms, intensity, ridge, "precision" from kernel_roof
+        select "limit", busy_pct, floor_ns / 1e6 as floor_ms, intensity, ridge, "precision", active_share
+        from kernel_roof left join kernel_rounds using (profile)
         where profile in (select unnest(?::integer[])) and busy_pct > 0 order by floor_ns desc, profile limit 1
         """,
         [list(profiles)],

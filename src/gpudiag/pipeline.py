@@ -126,7 +126,7 @@ def build_report(
     evaluation = evaluate_all(library, con, file)
     run = summary.run(con, library.setting_values, iteration_times)
     findings, minor, missed = rank(con, evaluation, library, run.loops, run.frameworks)
-    verdict = summary.verdict(con, run, findings, library.setting_values)
+    verdict = summary.verdict(con, run, findings, library.setting_values, minor)
     clear = tuple(outcome.rule for outcome in evaluation.clear)
     not_evaluated = [
         Unevaluated(code=o.rule.code, title=o.rule.title, reason=o.reason, hint=o.hint)

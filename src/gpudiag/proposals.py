@@ -121,7 +121,7 @@ def _lead(view: LoopView, finding: Finding) -> str:
     if finding is view.first:
         heavy, rival = view.heaviest, "no kernel matters before that"
         if heavy and heavy.saved >= LITTLE:
-            rival = f"{code(heavy.name)} would have to take half its time to save {pct(heavy.saved)}"
+            rival = f"{code(heavy.name)} would have to be twice as fast to save {pct(heavy.saved)}"
         return f"Fix {named} before any kernel: that would save {worth}; {rival}."
     kernels = view.explained.get(finding.code)
     whom = _names(kernels) if kernels else "its kernels"
@@ -165,7 +165,7 @@ def _profiled(kernels: Sequence[str], loops: Sequence[LoopView], first: tuple[Lo
 def _no_kernel(view: LoopView) -> str:
     """The loop does not wait for any one kernel."""
     loop, heaviest = view.loop, view.heaviest
-    saved = f"even {code(heaviest.name)} in half its time saves {pct(heaviest.saved)}" if heaviest else "all are small"
+    saved = f"even {code(heaviest.name)} twice as fast saves {pct(heaviest.saved)}" if heaviest else "all are small"
     where, share = max(
         ((name, loop.budget.get(name, 0.0)) for name in ELSEWHERE), key=lambda part: part[1], default=("", 0.0)
     )
@@ -190,7 +190,7 @@ def _choice(chosen: Sequence[Candidate], beside: bool) -> str:
     fast = "it is fast" if len(chosen) == 1 else "they are fast"
     return (
         f"Worth a profile{' beside that' if beside else ''}: {what}, {pct(share)} of {of};"
-        f" whether {fast} a timeline cannot tell."
+        f" a timeline cannot tell whether {fast}."
     )
 
 

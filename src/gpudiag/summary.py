@@ -72,8 +72,14 @@ def _loops(con: Connection, settings: Mapping[str, float], iteration_times: Mapp
     return tuple(result)
 
 
-def verdict(con: Connection, run: Run, findings: Sequence[Finding], settings: Mapping[str, float]) -> Verdict:
-    """One sentence that a reader can act on."""
+def verdict(
+    con: Connection,
+    run: Run,
+    findings: Sequence[Finding],
+    settings: Mapping[str, float],
+    minor: Sequence[Finding] = (),
+) -> Verdict:
+    """One sentence that a reader can act on. minor: findings too small to be listed."""
     nothing = _nothing_recorded(con)
     if nothing:
         return Verdict(state="cannot_tell", text=nothing)
@@ -81,8 +87,12 @@ def verdict(con: Connection, run: Run, findings: Sequence[Finding], settings: Ma
         return Verdict(state="problems", text=_top(run, findings[0], settings["wide_interval"]))
     if run.kernels and not run.loops:
         slowest = run.kernels[0]
-        text = f"Nothing to fix was found in {len(run.kernels)} profiled kernel{'s' if len(run.kernels) > 1 else ''}"
-        return Verdict(state="healthy", text=f"{text}; the longest, {code(slowest.name)}, shows no known fault.")
+        what = f"{len(run.kernels)} profiled kernel{'s' if len(run.kernels) > 1 else ''}"
+        if minor:
+            text = f"Only small things were found in {what}: less than a tenth of their time"
+            return Verdict(state="healthy", text=f"{text}. What surrounds them only a timeline tells.")
+        text = f"Counters show no known fault in {what}; the longest is {code(slowest.name)}"
+        return Verdict(state="healthy", text=f"{text}. What surrounds them only a timeline tells.")
     if not run.loops:
         row = con.execute("select count(*) from gpu_op").fetchone()
         few = f"Only {row[0] if row else 0} GPU operations were recorded"
@@ -112,12 +122,13 @@ def _healthy(con: Connection, run: Run, main: Loop, enough: float) -> str:
         " group by short order by part desc, short limit 1",
         [main.id],
     ).fetchone()
-    if row is None or run.kernels or busy(main) < enough:
+    if row is None or busy(main) < enough or any(kernel.share_of_loop is not None for kernel in run.kernels):
         return text
     name, part = clean(row[0]), float(row[1])
+    other = " None of the kernels profiled runs in it." if run.kernels else ""
     return (
-        f"{text} Whether its kernels are fast it cannot tell; {code(name)} takes {pct(part)}:"
-        f" profile it with Nsight Compute and give both files."
+        f"{text}{other} Whether its kernels are fast it cannot tell; {code(name)} takes {pct(part)}:"
+        " `gpudiag next` says how to measure it."
     )
 
 

@@ -20,6 +20,7 @@ UNITS = {
 PRECISIONS = {"fp32": "single-precision", "fp64": "double-precision"}
 STALLS = 3
 SPREAD = 1.1  # longest over shortest launch: less is what launches differ by
+MOSTLY = 0.6  # of the time: multiprocessors that have work for less leave much of the GPU empty
 AWAKE = 0.05  # operations a byte below which saying their number tells nothing
 
 
@@ -54,29 +55,31 @@ def shape(kernel: Kernel) -> str:
 def _waves(waves: float | None) -> str:
     if not waves:
         return ""
-    return " (all fit at once)" if waves <= 1 else f" ({num(waves)} times what fits at once)"
+    return " (all fit at once)" if waves <= 1 else f" ({waves:.3g} times what fits at once)"
 
 
-def explained(kernel: Kernel) -> list[str]:
-    """What holds it back, a line each: roof, operations a byte, warps on a multiprocessor, waits."""
+def explained(kernel: Kernel, cures: bool = True) -> list[str]:
+    """What holds it back, a line each: roof, operations a byte, warps on a multiprocessor, waits and their cures."""
     lines = [_nearest(kernel.facts)] if "limit" in kernel.facts else []
     lines += [_roofline(kernel.facts)] if kernel.facts.get("intensity", 0) >= AWAKE else []
     lines += _occupancy(kernel)
-    lines += _waits(kernel)
+    lines += _waits(kernel, cures)
     return [line for line in lines if line]
 
 
 def _nearest(facts: Mapping[str, Any]) -> str:
     busy = pct(facts["busy_pct"] / 100)
+    if facts["limit"] == "latency" and facts.get("active_share", 1.0) < MOSTLY:
+        active = pct(facts["active_share"])
+        return f"An average multiprocessor has work {active} of the time: most of the GPU is empty."
     if facts["limit"] == "latency":
         return (
             f"No unit is near its peak (the busiest reaches {busy}): the kernel waits for latency, so more work in"
             " flight helps, not more bandwidth."
         )
+    same = "moving these bytes" if facts["limit"] == "dram" else "written as it is"
     least = duration(facts["floor_ms"])
-    return (
-        f"Nearest roof: {UNITS[facts['limit']]}, {busy} of its peak. Doing the same, it cannot take less than {least}."
-    )
+    return f"Nearest roof: {UNITS[facts['limit']]}, {busy} of the peak; {same}, it cannot take less than {least}."
 
 
 def _roofline(facts: Mapping[str, Any]) -> str:
@@ -85,7 +88,8 @@ def _roofline(facts: Mapping[str, Any]) -> str:
     if "ridge" not in facts:
         return f"{said}."
     below = facts["intensity"] < facts["ridge"]
-    side = "memory is the roof" if below else "compute is the roof"
+    would = "would be" if facts["limit"] == "latency" else "is"  # nothing is the roof yet
+    side = f"{'memory' if below else 'compute'} {would} the roof"
     return f"{said}: {'below' if below else 'above'} {num(facts['ridge'])}, {side}."
 
 
@@ -98,11 +102,11 @@ def _occupancy(kernel: Kernel) -> list[str]:
     return [f"Occupancy: {pct(fit / 100)} of the warps that a multiprocessor can hold fit{because}{there}."]
 
 
-def _waits(kernel: Kernel) -> list[str]:
+def _waits(kernel: Kernel, cures: bool) -> list[str]:
     cycles = kernel.facts.get("warp_cycles_per_issue")
     if not cycles or not kernel.stalls:
         return []
-    cures = not kernel.facts.get("library")  # its inside is not the reader's to change
+    cures = cures and not kernel.facts.get("library")  # its inside is not the reader's to change
     waits = [f"{pct(s.share)} for {s.means} (*{s.name}*)" + f": {s.cure}" * cures for s in kernel.stalls[:STALLS]]
     told = "; ".join(waits)
     return [f"Of the {num(cycles)} cycles from one instruction of a warp to its next, it waits {told}."]

@@ -50,6 +50,7 @@ def _view(report: Report, limit: int | None) -> dict[str, Any]:
     shown = [loop for i, loop in enumerate(ordered) if i < LOOPS or loop.id in named][: 2 * LOOPS]
     kernels = sorted(report.run.kernels, key=lambda kernel: -kernel.duration_ms * kernel.launches)
     full = report.findings if limit is None else report.findings[:limit]
+    faulty = {place.kernel for f in (*report.findings, *report.minor) for place in f.where if place.kernel}
     folder = _common_folder(place for f in (*report.findings, *report.minor) for place in f.where)
     return {
         "report": report,
@@ -61,8 +62,9 @@ def _view(report: Report, limit: int | None) -> dict[str, Any]:
         "kernels": kernels[:KERNELS],
         "other_kernels": kernels[KERNELS:],
         "told_kernels": [kernel for kernel in kernels if kernelwords.explained(kernel)][:KERNELS_TOLD],
+        "faulty": faulty,
         "in_timeline": any(kernel.share_of_loop is not None for kernel in kernels),
-        "findings": _told(full, loops, report.run.frameworks, folder),
+        "findings": _told(full, loops, report.run.frameworks, folder, guessed=not report.run.loops),
         "brief": [_brief(f, loops, folder) for f in report.findings[len(full) :]],
         "minor": [
             {**_brief(fs[0], loops, folder), "more": len(fs[1:])}
@@ -101,7 +103,9 @@ def _environment() -> SandboxedEnvironment:
         "link": _link,
         "limit": kernelwords.limit,
         "shape": kernelwords.shape,
-        "explained": lambda kernel: [Safe(line) for line in kernelwords.explained(kernel)],
+        "explained": lambda kernel, faulty: [
+            Safe(line) for line in kernelwords.explained(kernel, kernel.name in faulty)
+        ],
         "part": lambda percent: "" if percent is None else pct(percent / 100),
     }
     return env
@@ -149,9 +153,16 @@ def _facts(report: Report) -> list[Safe]:
 
 
 def _told(
-    findings: Sequence[Finding], loops: Mapping[int, Loop], frameworks: Sequence[str], folder: str
+    findings: Sequence[Finding],
+    loops: Mapping[int, Loop],
+    frameworks: Sequence[str],
+    folder: str,
+    guessed: bool,
 ) -> list[dict[str, Any]]:
-    """Findings with what their template needs; a rule's or remedy's text is printed once, then referred to."""
+    """Findings with what their template needs; a rule's or remedy's text is printed once, then referred to.
+
+    guessed: the recording does not tell the framework.
+    """
     explained: dict[str, int] = {}
     fixed: dict[tuple[str, str], int] = {}
     told = []
@@ -166,7 +177,7 @@ def _told(
                 "more_places": len(finding.where[PLACES:]),
                 "evidence": _news(finding),
                 "remedies": [
-                    {"remedy": r, "framework": words.FRAMEWORKS[r.framework], "seen": fixed.get((r.id, r.framework))}
+                    {"remedy": r, "framework": _shown_for(r.framework, guessed), "seen": fixed.get((r.id, r.framework))}
                     for r in remedies[:FIXES]
                 ],
                 "other_remedies": [r.title for r in remedies[FIXES:]],
@@ -177,6 +188,11 @@ def _told(
         for r in remedies[:FIXES]:
             fixed.setdefault((r.id, r.framework), finding.rank)
     return told
+
+
+def _shown_for(framework: str, guessed: bool) -> str:
+    name = words.FRAMEWORKS[framework]
+    return f"shown for {name}" if guessed and name else name
 
 
 def _news(finding: Finding) -> list[Safe]:

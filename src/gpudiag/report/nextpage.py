@@ -59,7 +59,7 @@ def _facts(kernel: Proposal) -> list[str]:
     then = f" ({pct(later)} once the finding above is fixed)" if later is not None else ""
     facts = [
         f"{pct(kernel.share)} of {loop}",
-        f"in half its time it would save {bound}{pct(kernel.saved_share)} of {loop}{then}",
+        f"twice as fast, it would save {bound}{pct(kernel.saved_share)} of {loop}{then}",
         f"{num(kernel.launches)} launch{'' if kernel.launches == 1 else 'es'} an iteration",
         f"{words.duration(kernel.median_ms)} each",
     ]

@@ -256,7 +256,7 @@ def test_the_page_tells_kernel_question_and_command() -> None:
     page = nextpage.markdown(steps)
     assert "## 1. `gemm`\n" in page
     assert (
-        "60 % of `step`, in half its time it would save 30 % of `step`, 2 launches an iteration, 1.50 ms each" in page
+        "60 % of `step`, twice as fast, it would save 30 % of `step`, 2 launches an iteration, 1.50 ms each" in page
     )
     assert "-k 'regex:^gemm$'" in page
     assert "\ngpudiag explain a.sqlite gemm.ncu-rep\n" in page

@@ -114,3 +114,23 @@ def test_what_timeline_and_profile_both_say_is_said_once() -> None:
         ]
         [row] = placed(con, both)
     assert row["profiles"] == [0] and row["loop"] == 0 and row["gpu_ops"] == ops and row["share"] == 0.9
+
+
+def test_a_kernel_without_a_time_is_told_as_such() -> None:
+    with opened({"kernel_profile": [{"name": "step(float*)", "duration_ns": None}]}, *VIEWS) as con:
+        run = summary.run(con, library().setting_values, {})
+    assert [(kernel.name, kernel.duration_ms) for kernel in run.kernels] == [("step", 0.0)]
+
+
+def test_another_version_of_a_kernel_that_takes_another_time_is_not_the_timelines() -> None:
+    case = timeline("step(float*)", "step(float*)")
+    case["kernel_profile"][0]["duration_ns"] = 400_000
+    with opened(case, *VIEWS) as con:
+        assert rows(con, "select * from kernel_match") == []
+
+
+def test_parts_that_cannot_be_are_brought_into_range() -> None:
+    with opened(timeline("step(float*)", "other(float*)"), *VIEWS) as con:
+        wild = {"loop": None, "profiles": [0], "share": 1.7, "recoverable": -0.4, "duration_ns": float("nan")}
+        [row] = placed(con, [wild])
+    assert (row["share"], row["recoverable"], row["duration_ns"]) == (1.0, 0.0, 0.0)

@@ -255,9 +255,7 @@ def test_the_page_tells_kernel_question_and_command() -> None:
     steps = NextSteps(state="profile", text="Two.", kernels=(proposal(),), then=follow_up(["a.sqlite"], ["gemm"]))
     page = nextpage.markdown(steps)
     assert "## 1. `gemm`\n" in page
-    assert (
-        "60 % of `step`, twice as fast, it would save 30 % of `step`, 2 launches an iteration, 1.50 ms each" in page
-    )
+    assert "60 % of `step`, twice as fast, it would save 30 % of `step`, 2 launches an iteration, 1.50 ms each" in page
     assert "-k 'regex:^gemm$'" in page
     assert "\ngpudiag explain a.sqlite gemm.ncu-rep\n" in page
     assert page.count("```") == 4

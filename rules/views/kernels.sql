@@ -179,7 +179,7 @@ with wide as (
     from kernel_metric group by profile
 )
 select p.id as profile, n.text as name, n.short, p.grid, p.block, p.duration_ns,
-       p.duration_ns / sum(p.duration_ns) over () as run_share, w.* exclude (profile),
+       coalesce(p.duration_ns / sum(p.duration_ns) over (), 1.0 / count(*) over ()) as run_share, w.* exclude (profile),
        p.duration_ns * coalesce(w.dram_pct / 100, w.dram_bytes / w.dram_bytes_per_s / p.duration_ns * 1e9, 0) as dram_floor_ns
 from kernel_profile p join name n on n.id = p.name left join wide w on w.profile = p.id;
 
@@ -196,6 +196,8 @@ with candidate as (
     select f.profile, u.loop, u.gpu_ops, u.share, u.median_ns, u.total_ns, f.grid = u.grid and f.block = u.block as exactly,
            kernel_key(f.name) = kernel_key(u.name) as same_name
     from kernel_facts f join kernel_use u on u.short = f.short
+    -- One that takes quite another time is another version or another input of it.
+    where coalesce(greatest(f.duration_ns / u.median_ns, u.median_ns / f.duration_ns) <= setting('profile_like'), true)
 ), ranked as (
     select *, dense_rank() over (partition by profile, loop order by same_name desc, exactly desc) as place from candidate where same_name or exactly
 )

@@ -22,6 +22,7 @@ def placed(con: Connection, rows: Sequence[Row]) -> list[Row]:
     """
     wanted = sorted({profile for row in rows if _profiled(row) for profile in row["profiles"]})
     found = _matches(con, wanted)
+    rows = [_sane(row) if _profiled(row) else row for row in rows]
     result: list[Row] = [row for row in rows if not _profiled(row)]
     known = {(row.get("loop"), op): at for at, row in enumerate(result) for op in row.get("gpu_ops") or ()}
     for row in filter(_profiled, rows):
@@ -33,6 +34,18 @@ def placed(con: Connection, rows: Sequence[Row]) -> list[Row]:
             if not same:
                 result.append(one)
     return result
+
+
+_PARTS = ("share", "recoverable", "recoverable_low", "recoverable_high")
+
+
+def _sane(row: Row) -> Row:
+    """The row with its parts between nothing and all: a page may hold counters that cannot be."""
+    parts = {name: row[name] for name in _PARTS if isinstance(row.get(name), int | float)}
+    length = row.get("duration_ns")
+    if isinstance(length, int | float) and not 0 <= length < float("inf"):
+        parts["duration_ns"] = 0.0
+    return {**row, **{name: min(1.0, max(0.0, part)) if part == part else 0.0 for name, part in parts.items()}}
 
 
 def _profiled(row: Row) -> bool:
@@ -67,13 +80,14 @@ def measured(con: Connection, settings: Mapping[str, float]) -> tuple[Kernel, ..
     """The kernels that Nsight Compute measured, those with most time first; medians over launches of one shape."""
     rows = con.execute(
         """
-        select short, name, grid, block, count(*), median(duration_ns) / 1e6, min(duration_ns) / 1e6,
-               max(duration_ns) / 1e6, list(profile order by profile), median(dram_pct), median(sm_pct),
+        select short, name, grid, block, count(*), coalesce(median(duration_ns), 0) / 1e6,
+               coalesce(min(duration_ns), 0) / 1e6, coalesce(max(duration_ns), 0) / 1e6,
+               list(profile order by profile), median(dram_pct), median(sm_pct),
                median(theoretical_occupancy_pct), median(achieved_occupancy_pct), median(registers),
                median(shared_own), median(waves), median(limit_registers), median(limit_shared),
                median(limit_warps), median(limit_blocks), median(warp_cycles_per_issue), max(sm_count),
                is_library_kernel(name)
-        from kernel_facts group by name, short, grid, block order by sum(duration_ns) desc, name, grid
+        from kernel_facts group by name, short, grid, block order by sum(duration_ns) desc nulls last, name, grid
         """
     ).fetchall()
     labels = ("dram_pct", "sm_pct", "theoretical_occupancy_pct", "achieved_occupancy_pct", "registers",

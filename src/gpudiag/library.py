@@ -109,8 +109,11 @@ class Library:
 
     def capability(self, name: str) -> Capability | None:
         """The capability called `name`; `ncu_*` stands for any section that has no entry of its own."""
-        known = self.capabilities.get(name)
-        return known or (self.capabilities.get("ncu_*") if name.startswith("ncu_") else None)
+        known, section = self.capabilities.get(name), self.capabilities.get("ncu_*")
+        if known or section is None or not name.startswith("ncu_"):
+            return known
+        texts = {key: text.replace("{section}", name.removeprefix("ncu_")) for key, text in section}
+        return section.model_copy(update=texts)
 
     def with_overrides(self, values: Mapping[str, float]) -> Library:
         """The library with other thresholds: `H01.min_idle_share` or `settings.idle_noise_ns` → value."""

@@ -127,13 +127,15 @@ def build_report(
     run = summary.run(con, library.setting_values, iteration_times)
     findings, minor, missed = rank(con, evaluation, library, run.loops, run.frameworks)
     verdict = summary.verdict(con, run, findings, library.setting_values, minor)
+    if verdict.state == "healthy" and run.kernels and not run.loops:
+        verdict = summary.unless_blind(verdict, evaluation.not_evaluated, library.rules)
     clear = tuple(outcome.rule for outcome in evaluation.clear)
     not_evaluated = [
         Unevaluated(code=o.rule.code, title=o.rule.title, reason=o.reason, hint=o.hint)
         for o in evaluation.not_evaluated
         if o.rule.kind == "finding" and o.rule.severity != "info"  # advice that could not be given is no gap
     ]
-    if verdict.state == "cannot_tell":  # a rule that saw nothing to judge has not found it healthy
+    if verdict.state == "cannot_tell" and not run.kernels:  # a rule that saw nothing to judge has not found it healthy
         too_little = "too little GPU work was recorded"
         not_evaluated += [Unevaluated(code=rule.code, title=rule.title, reason=too_little) for rule in clear]
         clear = ()

@@ -10,7 +10,7 @@ import duckdb
 from gpudiag.errors import GpudiagError
 from gpudiag.kernels import measured
 from gpudiag.library import near
-from gpudiag.model import Finding, Gain, Input, Loop, Note, Run, Verdict
+from gpudiag.model import Finding, Gain, Input, Loop, Note, NotEvaluated, Rule, Run, Verdict
 from gpudiag.templating import clean, code, dur, pct
 
 Connection = duckdb.DuckDBPyConnection
@@ -111,6 +111,22 @@ def verdict(
         text = f"The GPU works only {pct(busy(main))} of {code(main.name)}"
         return Verdict(state="cannot_tell", text=f"{text}, and no rule that could be evaluated says why.")
     return Verdict(state="healthy", text=_healthy(con, run, main, settings["min_busy_share"]))
+
+
+def unless_blind(verdict: Verdict, missing: Sequence[NotEvaluated], rules: Sequence[Rule]) -> Verdict:
+    """The verdict on kernels alone, unless most rules about kernels lacked what they need."""
+    about = {rule.code for rule in rules if rule.kind == "finding" and "kernel_profiles" in rule.requires}
+    blind = about & {outcome.rule.code for outcome in missing}
+    if not blind:
+        return verdict
+    lack = f"{len(blind)} of {len(about)} rules about kernels lack their counters"
+    if 2 * len(blind) < len(about):
+        return verdict.model_copy(update={"text": f"{verdict.text} On this page {lack}."})
+    text = f"Too little was measured to judge: {lack}"
+    return Verdict(
+        state="cannot_tell",
+        text=f"{text}. Profile with `--set full` and give the .ncu-rep, or its raw page (`--csv --page raw`).",
+    )
 
 
 def _healthy(con: Connection, run: Run, main: Loop, enough: float) -> str:

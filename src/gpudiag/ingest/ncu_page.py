@@ -137,7 +137,12 @@ def _refuse_cut(path: Path, header: list[str], rows: list[str]) -> None:
         raise GpudiagError(f"{path.name}: the file is cut off in the middle of a row; {_AGAIN}.")
 
 
+_MEASURED = ("ID", "Section Name", "Metric Name", "Metric Unit", "Metric Value")
+
+
 def _details(path: Path, frame: pl.DataFrame) -> Page:
+    if lost := [name for name in _MEASURED if name not in frame.columns]:
+        raise GpudiagError(f"{path.name}: the column {lost[0]!r} is missing; {_AGAIN}.")
     key = [name for name in ("Process ID", "ID") if name in frame.columns]
     firsts = frame.unique(key, keep="first", maintain_order=True).with_row_index("launch")
     firsts = firsts.with_columns(pl.col("launch").cast(pl.Int32))

@@ -77,6 +77,8 @@ def _nearest(facts: Mapping[str, Any]) -> str:
             f"No unit is near its peak (the busiest reaches {busy}): the kernel waits for latency, so more work in"
             " flight helps, not more bandwidth."
         )
+    if "floor_ms" not in facts:
+        return f"Nearest roof: {UNITS[facts['limit']]}, {busy} of the peak."
     same = "moving these bytes" if facts["limit"] == "dram" else "written as it is"
     least = duration(facts["floor_ms"])
     return f"Nearest roof: {UNITS[facts['limit']]}, {busy} of the peak; {same}, it cannot take less than {least}."

@@ -46,9 +46,11 @@ def page(scores: Sequence[Score], cells: Sequence[Cell], stages: Sequence[Stage]
         _programs(slow),
         "## Prices beside measured fixes",
         price_page.section(scores, cells, stages),
-        "## Programs whose cause has no rule yet",
-        "Captured now, scored when the rule is there. What is said of them today:",
-        _programs(waiting),
+        *(
+            ["## Programs whose cause has no rule yet", "What is said of them today:", _programs(waiting)]
+            if waiting
+            else []
+        ),
         "## Timeline and counters together",
         _joined(joined),
         "## Healthy programs",

@@ -1,3 +1,6 @@
+-- The counter of warps that wait for one reason, for each instruction issued.
+create macro stall_counter(reason) as 'smsp__average_warps_issue_stalled_' || reason || '_per_issue_active.ratio';
+
 -- Whether a metric is the use of one compute pipe, % of peak.
 create macro is_pipe(metric) as regexp_matches(metric,
     '^sm__inst_executed_pipe_(alu|fma|fma_type_fp16|fp16|fp64|xu|lsu|tex|uniform|tensor_op_[a-z]+)\.avg\.pct_of_peak_sustained_active$');
@@ -74,8 +77,6 @@ create macro kernel_key(name) as regexp_replace(regexp_replace(regexp_replace(na
 --   membar: of those, cycles waiting for a memory fence
 --   gmma: of those, cycles waiting for a group of tensor-core instructions
 --   xu_pct: use of the transcendental and conversion pipe, % of peak
---   alu_pct: use of the integer and logic pipe, % of peak
---   lsu_pct: use of the load-store pipe, % of peak
 --   busiest_pipe_pct: the busiest compute pipe, % of peak
 --   second_pipe_pct: the one after it, % of peak
 --   dram_bytes: bytes that DRAM moved (B)
@@ -83,14 +84,13 @@ create macro kernel_key(name) as regexp_replace(regexp_replace(regexp_replace(na
 --   dram_bytes_per_s: the DRAM peak as the report states it (B/s)
 --   dram_floor_ns: what DRAM alone needs for those bytes at its peak (ns)
 --   sm_imbalance: the busiest multiprocessor's cycles over the average
---   sysmem_sectors: 32-byte sectors that L2 fetched from host memory
---   peer_sectors: the same from another GPU
 --   shared_atoms: atomic instructions on shared memory
---   shared_atom_conflicts: extra passes that they made
 --   flop_fp32: single-precision operations a cycle, of all multiprocessors
 --   flop_fp64: double-precision operations a cycle
 --   peak_fp32: what the GPU can do of the former
 --   peak_fp64: what the GPU can do of the latter
+--   clock_hz: the multiprocessors' clock during the launch
+--   full_clock_hz: the GPU's own
 create view kernel_facts as
 with wide as (
     select profile,
@@ -116,13 +116,13 @@ with wide as (
                  max(value) filter (where metric = 'smsp__issue_active.avg.per_cycle_active')) as issue_active,
         coalesce(max(value) filter (where metric = 'smsp__average_warps_active_per_issue_active.ratio'),
                  max(value) filter (where metric = 'smsp__average_warp_latency_per_inst_issued.ratio')) as warp_cycles_per_issue,
-        max(value) filter (where metric = 'smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio') as long_scoreboard,
-        max(value) filter (where metric = 'smsp__average_warps_issue_stalled_short_scoreboard_per_issue_active.ratio') as short_scoreboard,
-        max(value) filter (where metric = 'smsp__average_warps_issue_stalled_mio_throttle_per_issue_active.ratio') as mio_throttle,
-        max(value) filter (where metric = 'smsp__average_warps_issue_stalled_lg_throttle_per_issue_active.ratio') as lg_throttle,
-        max(value) filter (where metric = 'smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio') as barrier,
-        max(value) filter (where metric = 'smsp__average_warps_issue_stalled_selected_per_issue_active.ratio') as selected,
-        max(value) filter (where metric = 'smsp__average_warps_issue_stalled_not_selected_per_issue_active.ratio') as not_selected,
+        max(value) filter (where metric = stall_counter('long_scoreboard')) as long_scoreboard,
+        max(value) filter (where metric = stall_counter('short_scoreboard')) as short_scoreboard,
+        max(value) filter (where metric = stall_counter('mio_throttle')) as mio_throttle,
+        max(value) filter (where metric = stall_counter('lg_throttle')) as lg_throttle,
+        max(value) filter (where metric = stall_counter('barrier')) as barrier,
+        max(value) filter (where metric = stall_counter('selected')) as selected,
+        max(value) filter (where metric = stall_counter('not_selected')) as not_selected,
         max(value) filter (where metric = 'smsp__thread_inst_executed_per_inst_executed.ratio') as threads_per_inst,
         max(value) filter (where metric = 'smsp__thread_inst_executed_pred_on_per_inst_executed.ratio') as threads_on_per_inst,
         max(value) filter (where metric in ('sm__inst_executed_pipe_fp64.avg.pct_of_peak_sustained_active', 'sm__pipe_fp64_cycles_active.avg.pct_of_peak_sustained_active',
@@ -148,17 +148,15 @@ with wide as (
         max(value) filter (where metric = 'derived__local_spilling_requests') / nullif(max(value) filter (where metric = 'smsp__inst_executed.sum'), 0) as spill_inst_share,
         max(value) filter (where metric = 'l1tex__t_sector_hit_rate.pct') as l1_hit_pct,
         max(value) filter (where metric = 'lts__t_sector_hit_rate.pct') as l2_hit_pct,
-        max(value) filter (where metric = 'smsp__average_warps_issue_stalled_tex_throttle_per_issue_active.ratio') as tex_throttle,
-        max(value) filter (where metric = 'smsp__average_warps_issue_stalled_wait_per_issue_active.ratio') as "wait",
-        max(value) filter (where metric = 'smsp__average_warps_issue_stalled_math_pipe_throttle_per_issue_active.ratio') as math_pipe_throttle,
-        max(value) filter (where metric = 'smsp__average_warps_issue_stalled_no_instruction_per_issue_active.ratio') as no_instruction,
-        max(value) filter (where metric = 'smsp__average_warps_issue_stalled_branch_resolving_per_issue_active.ratio') as branch_resolving,
-        max(value) filter (where metric = 'smsp__average_warps_issue_stalled_imc_miss_per_issue_active.ratio') as imc_miss,
-        max(value) filter (where metric = 'smsp__average_warps_issue_stalled_membar_per_issue_active.ratio') as membar,
-        max(value) filter (where metric = 'smsp__average_warps_issue_stalled_gmma_per_issue_active.ratio') as gmma,
+        max(value) filter (where metric = stall_counter('tex_throttle')) as tex_throttle,
+        max(value) filter (where metric = stall_counter('wait')) as "wait",
+        max(value) filter (where metric = stall_counter('math_pipe_throttle')) as math_pipe_throttle,
+        max(value) filter (where metric = stall_counter('no_instruction')) as no_instruction,
+        max(value) filter (where metric = stall_counter('branch_resolving')) as branch_resolving,
+        max(value) filter (where metric = stall_counter('imc_miss')) as imc_miss,
+        max(value) filter (where metric = stall_counter('membar')) as membar,
+        max(value) filter (where metric = stall_counter('gmma')) as gmma,
         max(value) filter (where metric = 'sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_active') as xu_pct,
-        max(value) filter (where metric in ('sm__inst_executed_pipe_alu.avg.pct_of_peak_sustained_active', 'sm__pipe_alu_cycles_active.avg.pct_of_peak_sustained_active')) as alu_pct,
-        max(value) filter (where metric = 'sm__inst_executed_pipe_lsu.avg.pct_of_peak_sustained_active') as lsu_pct,
         max(value) filter (where is_pipe(metric)) as busiest_pipe_pct,
         list_reverse_sort(list(value) filter (where is_pipe(metric)))[2] as second_pipe_pct,
         coalesce(sum(value) filter (where metric in ('dram__bytes_read.sum', 'dram__bytes_write.sum')),
@@ -166,16 +164,15 @@ with wide as (
         max(value) filter (where metric = 'dram__bytes_read.sum') as dram_read_bytes,
         max(value) filter (where metric = 'dram__bytes.sum.peak_sustained') * max(value) filter (where metric = 'dram__cycles_elapsed.avg.per_second') as dram_bytes_per_s,
         max(value) filter (where metric = 'sm__cycles_active.max') / nullif(max(value) filter (where metric = 'sm__cycles_active.avg'), 0) as sm_imbalance,
-        max(value) filter (where metric = 'lts__t_sectors_aperture_sysmem_lookup_miss.sum') as sysmem_sectors,
-        max(value) filter (where metric = 'lts__t_sectors_aperture_peer_lookup_miss.sum') as peer_sectors,
         max(value) filter (where metric = 'smsp__inst_executed_op_shared_atom.sum') as shared_atoms,
-        max(value) filter (where metric = 'l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_atom.sum') as shared_atom_conflicts,
         sum(case when metric like '%_op_ffma_pred_on.sum.per_cycle_elapsed' then 2 * value else value end)
             filter (where regexp_matches(metric, '^smsp__sass_thread_inst_executed_op_f(add|mul|fma)_pred_on\.sum\.per_cycle_elapsed$')) as flop_fp32,
         sum(case when metric like '%_op_dfma_pred_on.sum.per_cycle_elapsed' then 2 * value else value end)
             filter (where regexp_matches(metric, '^smsp__sass_thread_inst_executed_op_d(add|mul|fma)_pred_on\.sum\.per_cycle_elapsed$')) as flop_fp64,
         2 * max(value) filter (where metric = 'sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained') as peak_fp32,
-        2 * max(value) filter (where metric = 'sm__sass_thread_inst_executed_op_dfma_pred_on.sum.peak_sustained') as peak_fp64
+        2 * max(value) filter (where metric = 'sm__sass_thread_inst_executed_op_dfma_pred_on.sum.peak_sustained') as peak_fp64,
+        max(value) filter (where metric in ('sm__cycles_elapsed.avg.per_second', 'gpc__cycles_elapsed.avg.per_second', 'smsp__cycles_elapsed.avg.per_second')) as clock_hz,
+        1000 * max(value) filter (where metric = 'device__attribute_clock_rate') as full_clock_hz
     from kernel_metric group by profile
 )
 select p.id as profile, n.text as name, n.short, p.grid, p.block, p.duration_ns,

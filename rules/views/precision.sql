@@ -91,8 +91,8 @@ from named_kernel where role in ('product', 'convolution', 'attention', 'layout'
 --   backward: whether it belongs to the gradient of a softmax
 --   duration_ns: how long it ran (ns)
 create view unfused_attention as
-with softened as (  -- a softmax below a hundredth of the time stands for nothing large
-    select loop from named_kernel where role = 'softmax' group by loop having sum(share) >= 0.01
+with softened as (
+    select loop from named_kernel where role = 'softmax' group by loop having sum(share) >= setting('least_softmax')
 ), known as (
     select loop, name, any_value(kernel) as kernel, any_value(role) as role, any_value(format) as format, arg_max(nvtx_path, total_ns) as nvtx_path,
            regexp_matches(name, '(?i)softmax\w*backward|backward\w*softmax') as backward

@@ -66,10 +66,9 @@ def about_kernels(rule: Rule) -> bool:
 
 
 def views(
-    con: Connection, library: Library, evaluation: Evaluation, run: Run, findings: Sequence[Finding]
+    con: Connection, library: Library, evaluation: Evaluation, run: Run, findings: Sequence[Finding], ledger: Ledger
 ) -> list[LoopView]:
-    """Every loop that matters, the longest first."""
-    ledger = Ledger(con, library.setting_values, run.loops)
+    """Every loop that matters, the longest first. ledger: that of the findings, which knows how the loops replay."""
     rows = {outcome.rule.code: outcome.rows for outcome in evaluation.fired}
     result = []
     for loop in run.loops:

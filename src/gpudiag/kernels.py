@@ -111,8 +111,8 @@ def _roof(con: Connection, profiles: Sequence[int]) -> dict[str, Any]:
     cursor = con.execute(
         """
         select "limit", busy_pct, floor_ns / 1e6 as floor_ms, intensity, ridge, "precision", active_share
-        from kernel_roof left join kernel_rounds using (profile)
-        where profile in (select unnest(?::integer[])) and busy_pct > 0 order by floor_ns desc, profile limit 1
+        from kernel_roof where profile in (select unnest(?::integer[])) and busy_pct > 0
+        order by floor_ns desc, profile limit 1
         """,
         [list(profiles)],
     )

@@ -273,7 +273,8 @@ class Kernel(Frozen):
     """A profiled kernel of an Nsight Compute input: medians over its launches; its share where a timeline shows it.
 
     facts: measured percentages and sizes; `limit` is the unit nearest to its peak (dram, l2, l1, pipe, tensor, issue;
-    latency: none is near), `floor_ms` what it needs alone, `intensity` and `ridge` are operations a byte of DRAM.
+    latency: none is near; empty: most multiprocessors are idle), `floor_ms` what it needs alone, `intensity` and
+    `ridge` are operations a byte of DRAM.
     """
 
     name: str

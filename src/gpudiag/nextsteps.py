@@ -20,6 +20,7 @@ def next_steps(
     from gpudiag import candidates, proposals, summary
     from gpudiag.evaluate import evaluate_all
     from gpudiag.rank import rank
+    from gpudiag.replay.worth import Ledger
 
     say = progress or (lambda _: None)
     with pipeline.opened(paths, overrides=overrides, progress=progress) as (con, library, _):
@@ -27,10 +28,11 @@ def next_steps(
         say("looking for causes")
         evaluation = evaluate_all(library, con)
         run = summary.run(con, settings, iteration_times or {})
-        findings, _, _ = rank(con, evaluation, library, run.loops, run.frameworks)
+        ledger = Ledger(con, settings, run.loops)
+        findings, _, _ = rank(con, evaluation, library, run.loops, run.frameworks, ledger)
         verdict = summary.verdict(con, run, findings, settings)
         say("weighing kernels")
-        loops = candidates.views(con, library, evaluation, run, findings)
+        loops = candidates.views(con, library, evaluation, run, findings, ledger)
         steps = proposals.next_steps(con, settings, loops, run, findings, verdict, [str(path) for path in paths])
         # What the profiler cost the host may be all that keeps the kernels from setting the pace.
         slowed = [note.text for note in evaluation.notes if note.code == "Q02"]

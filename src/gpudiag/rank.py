@@ -46,13 +46,18 @@ _NOT_EVIDENCE = {
 
 
 def rank(
-    con: Connection, evaluation: Evaluation, library: Library, loops: Sequence[Loop], frameworks: Sequence[Framework]
+    con: Connection,
+    evaluation: Evaluation,
+    library: Library,
+    loops: Sequence[Loop],
+    frameworks: Sequence[Framework],
+    ledger: Ledger | None = None,
 ) -> tuple[list[Finding], list[Finding], dict[int, float]]:
     """Findings worth acting on, first things first; those that fired but fall below the reporting gate; and loops
     that could not be replayed, with the part by which the replay missed.
     """
     settings = library.setting_values
-    ledger = Ledger(con, settings, loops)
+    ledger = ledger or Ledger(con, settings, loops)
     worth: list[Item] = []
     minor: list[Item] = []
     for item in _price_all(ledger, evaluation.fired, loops):

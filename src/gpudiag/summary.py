@@ -89,7 +89,7 @@ def verdict(
         slowest = run.kernels[0]
         what = f"{len(run.kernels)} profiled kernel{'s' if len(run.kernels) > 1 else ''}"
         if minor:
-            text = f"Only small things were found in {what}: less than a tenth of their time"
+            text = f"Only small things were found in {what}: less than {pct(settings['min_share_bound'])} of their time"
             return Verdict(state="healthy", text=f"{text}. What surrounds them only a timeline tells.")
         text = f"Counters show no known fault in {what}; the longest is {code(slowest.name)}"
         return Verdict(state="healthy", text=f"{text}. What surrounds them only a timeline tells.")

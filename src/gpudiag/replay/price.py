@@ -41,11 +41,15 @@ class LoopModel:
     """A loop that can be replayed."""
 
     def __init__(
-        self, con: Connection, graphs: Sequence[graph.Graph], settings: Mapping[str, float], unprofiled_ns: float | None
+        self,
+        con: Connection,
+        graphs: Sequence[graph.Graph],
+        settings: Mapping[str, float],
+        unprofiled_ns: float | None,
+        meet: ranks.Meetings | None = None,
     ) -> None:
-        self.con, self.settings = con, settings
-        self.meet = ranks.meetings(con, graphs)
-        self.graphs = ranks.without_waiting(graphs, self.meet) if self.meet else list(graphs)
+        self.con, self.settings, self.meet = con, settings, meet
+        self.graphs = ranks.without_waiting(graphs, meet) if meet else list(graphs)
         if unprofiled_ns is None:
             guesses = [tuple(plain for _ in graphs) for plain in calibrate.plausible(settings)]
         else:
@@ -203,7 +207,7 @@ def model(
     off = replayed / recorded - 1
     if abs(off) > settings["replay_abstain"]:
         return None, off
-    fitted = LoopModel(con, graphs, settings, unprofiled_ns)
+    fitted = LoopModel(con, graphs, settings, unprofiled_ns, meet)
     if abs(fitted.unexplained) > settings["replay_abstain"]:
         return None, fitted.unexplained
     return fitted, off

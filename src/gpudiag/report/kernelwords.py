@@ -20,7 +20,6 @@ UNITS = {
 PRECISIONS = {"fp32": "single-precision", "fp64": "double-precision"}
 STALLS = 3
 SPREAD = 1.1  # longest over shortest launch: less is what launches differ by
-MOSTLY = 0.6  # of the time: multiprocessors that have work for less leave much of the GPU empty
 AWAKE = 0.05  # operations a byte below which saying their number tells nothing
 
 
@@ -30,7 +29,8 @@ def limit(kernel: Kernel) -> str:
     if unit is None:
         return "not measured"
     busy = pct(kernel.facts["busy_pct"] / 100)
-    return f"none: latency (busiest unit {busy})" if unit == "latency" else f"{UNITS[unit]}, {busy}"
+    far = {"latency": "none: latency", "empty": "none: an empty GPU"}.get(unit)
+    return f"{far} (busiest unit {busy})" if far else f"{UNITS[unit]}, {busy}"
 
 
 def shape(kernel: Kernel) -> str:
@@ -69,7 +69,7 @@ def explained(kernel: Kernel, cures: bool = True) -> list[str]:
 
 def _nearest(facts: Mapping[str, Any]) -> str:
     busy = pct(facts["busy_pct"] / 100)
-    if facts["limit"] == "latency" and facts.get("active_share", 1.0) < MOSTLY:
+    if facts["limit"] == "empty":
         active = pct(facts["active_share"])
         return f"An average multiprocessor has work {active} of the time: most of the GPU is empty."
     if facts["limit"] == "latency":
@@ -90,7 +90,7 @@ def _roofline(facts: Mapping[str, Any]) -> str:
     if "ridge" not in facts:
         return f"{said}."
     below = facts["intensity"] < facts["ridge"]
-    would = "would be" if facts["limit"] == "latency" else "is"  # nothing is the roof yet
+    would = "is" if facts["limit"] in UNITS else "would be"  # nothing is the roof yet
     side = f"{'memory' if below else 'compute'} {would} the roof"
     return f"{said}: {'below' if below else 'above'} {num(facts['ridge'])}, {side}."
 

@@ -39,7 +39,7 @@ class Safe(str):
 def render(report: Report, limit: int | None = None) -> str:
     """The whole report, ending in a newline. `limit`: findings told in full, the others get a line each."""
     view = {**_view(report, limit), "titles": report.titles}
-    parts = (_environment().get_template(f"{name}.md.j2").render(view).strip() for name in SECTIONS)
+    parts = (environment().get_template(f"{name}.md.j2").render(view).strip() for name in SECTIONS)
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -78,7 +78,7 @@ def _view(report: Report, limit: int | None) -> dict[str, Any]:
 
 
 @cache
-def _environment() -> SandboxedEnvironment:
+def environment() -> SandboxedEnvironment:
     env = SandboxedEnvironment(
         loader=PackageLoader("gpudiag.report"),
         undefined=StrictUndefined,

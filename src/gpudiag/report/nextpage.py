@@ -7,7 +7,7 @@ import shlex
 
 from gpudiag.proposals import NextSteps, Proposal
 from gpudiag.report import escape, jsonformat, words
-from gpudiag.report.markdown import Safe, _environment
+from gpudiag.report.markdown import Safe, environment
 from gpudiag.templating import num, pct
 
 WIDTH = 100
@@ -25,13 +25,13 @@ def markdown(steps: NextSteps) -> str:
         for kernel in steps.kernels
     ]
     then = Safe(wrapped(steps.then)) if steps.then else None
-    text = _environment().get_template("next.md.j2").render(steps=steps, kernels=kernels, then=then)
+    text = environment().get_template("next.md.j2").render(steps=steps, kernels=kernels, then=then)
     return f"{text.strip()}\n"
 
 
 def as_json(steps: NextSteps) -> str:
     """Indented ASCII JSON, ending in a newline."""
-    return json.dumps(jsonformat._tidy(steps.model_dump()), indent=2, allow_nan=False) + "\n"
+    return json.dumps(jsonformat.tidy(steps.model_dump()), indent=2, allow_nan=False) + "\n"
 
 
 def wrapped(command: str) -> str:

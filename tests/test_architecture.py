@@ -46,8 +46,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "ncucommand": set(),
     "proposals": {"candidates", "ncucommand", "templating"},
     "report": {"proposals", "templating"},
-    # The command line's own vocabulary.
-    "arguments": set(),
 }
 # These chain the stages, or serve those who write rules; nothing above may import them.
 CHAINS = {"pipeline", "nextsteps", "rulelint", "rulecheck", "authoring", "cli", "__init__", "__main__"}

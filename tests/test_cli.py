@@ -46,7 +46,7 @@ def pipeline(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
     module.explain = stub.explain  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "gpudiag.pipeline", module)
     monkeypatch.setattr("gpudiag.pipeline", module, raising=False)
-    monkeypatch.setattr("gpudiag.cli._library", lambda rule_dirs: types.SimpleNamespace(by_code={}))
+    monkeypatch.setattr("gpudiag.cli.rules._library", lambda rule_dirs: types.SimpleNamespace(by_code={}))
     return stub
 
 
@@ -162,7 +162,7 @@ def test_a_signal_to_end_unwinds(
     pipeline: Stub, monkeypatch: pytest.MonkeyPatch, name: str, code: int, in_query: bool
 ) -> None:
     number, tidied = signal.Signals[name], []
-    monkeypatch.setattr("gpudiag.cli.signal.getsignal", lambda _: signal.SIG_DFL)
+    monkeypatch.setattr("gpudiag.cli.root.signal.getsignal", lambda _: signal.SIG_DFL)
     before = [(each, signal.getsignal(each)) for each in (signal.SIGTERM, signal.SIGHUP)]
 
     def explain(*_: object, **__: object) -> Report:
@@ -251,7 +251,7 @@ def authoring(monkeypatch: pytest.MonkeyPatch) -> types.SimpleNamespace:
     )
     monkeypatch.setitem(sys.modules, "gpudiag.authoring", stub)
     monkeypatch.setattr("gpudiag.authoring", stub, raising=False)
-    monkeypatch.setattr("gpudiag.cli._library", lambda rule_dirs: types.SimpleNamespace(by_code={}))
+    monkeypatch.setattr("gpudiag.cli.rules._library", lambda rule_dirs: types.SimpleNamespace(by_code={}))
     return stub
 
 

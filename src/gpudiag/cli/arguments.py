@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from gpudiag.report import formats
+
 TIME_UNITS = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
 LONGEST = 24 * 3600 * TIME_UNITS["s"]
 """No iteration takes longer than a day: a time above is a slip of the unit."""
@@ -46,6 +48,15 @@ def _iteration_times(_: click.Context, __: click.Parameter, values: tuple[str, .
 
 FILES = click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 FORMAT = click.option(
+    "--format",
+    "form",
+    metavar="FORMAT",
+    type=click.Choice([form.name for form in formats.ALL]),
+    default=formats.ALL[0].name,
+    show_default=True,
+    help="; ".join(f"{form.name}: {form.about}" for form in formats.ALL) + ".",
+)
+PAGE_FORMAT = click.option(
     "--format", "form", type=click.Choice(["markdown", "json"]), default="markdown", show_default=True
 )
 OUTPUT = click.option(

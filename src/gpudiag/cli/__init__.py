@@ -1,0 +1,13 @@
+"""The command line: arguments and exit codes. Everything heavy is imported by the command that needs it.
+
+Exit codes: 0 done; 1 a finding at or above --fail-on, or a rule with a problem; 2 a wrong argument or an input that
+cannot be read; 129, 130, 143 hung up, interrupted, terminated.
+"""
+
+from gpudiag.cli import explain, nextsteps, rules
+from gpudiag.cli.root import main
+
+__all__ = ["main"]
+
+for command in (explain.explain, nextsteps.next_steps, rules.rules):
+    main.add_command(command)

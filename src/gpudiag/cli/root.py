@@ -1,0 +1,96 @@
+"""The top of the command line: how errors and signals end it, what it says of itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any, NoReturn
+
+import click
+
+from gpudiag import __version__
+
+INTERRUPTED = 130
+GRACE_S = 3
+"""How long tidying may take after a signal to end."""
+
+
+class Failure(click.ClickException):
+    """One sentence on stderr, exit code 2."""
+
+    exit_code = 2
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        from gpudiag.report.escape import one_line  # a file's name or damaged content may hold anything
+
+        click.echo(f"gpudiag: {one_line(self.format_message())}", file=file, err=True)
+
+
+def _user_errors() -> tuple[type[Exception], ...]:
+    from gpudiag.errors import GpudiagError
+
+    return (GpudiagError,)
+
+
+@contextmanager
+def _tidy_end() -> Iterator[None]:
+    """A signal to end unwinds the program, so that its work folder goes with it."""
+
+    def end(number: int, _: object) -> NoReturn:
+        # `timeout` signals twice, the second time while the folder is being removed.
+        for other in taken:
+            signal.signal(other, signal.SIG_IGN)
+        received.append(number)
+        signal.alarm(GRACE_S)  # an exception at the wrong place may leave a lock behind: end all the same
+        raise SystemExit(128 + number)
+
+    received: list[int] = []
+    # What is ignored already stays ignored: `nohup`.
+    taken = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
+    for number in taken:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        if received:  # DuckDB reports a signal during a query as an error of its own, or of the file
+            raise SystemExit(128 + received[0]) from None
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _hold_standard_streams() -> None:
+    """After `>&-` the next file opened would take the stream's number, and receive what is written there."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+
+
+class Commands(click.Group):
+    """A group whose commands may raise GpudiagError and be interrupted."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        _hold_standard_streams()
+        try:
+            with _tidy_end():
+                return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit):
+            raise
+        except KeyboardInterrupt:
+            ctx.exit(INTERRUPTED)
+        except _user_errors() as error:
+            raise Failure(str(error)) from None
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, message="gpudiag %(version)s")
+def main() -> None:
+    """Say what is slow in a GPU program, why, where, and what each fix is worth.
+
+    \b
+    nsys profile -o report python train.py
+    gpudiag explain report.nsys-rep
+    """

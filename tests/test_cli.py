@@ -43,7 +43,7 @@ class Stub:
 def pipeline(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
     stub = Stub()
     module = types.ModuleType("gpudiag.pipeline")
-    module.explain = stub.explain  # type: ignore[attr-defined]
+    module.report = stub.explain  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "gpudiag.pipeline", module)
     monkeypatch.setattr("gpudiag.pipeline", module, raising=False)
     monkeypatch.setattr("gpudiag.cli.rules._library", lambda rule_dirs: types.SimpleNamespace(by_code={}))
@@ -176,7 +176,7 @@ def test_a_signal_to_end_unwinds(
             tidied.append(True)
         raise AssertionError("the signal was not noticed")
 
-    monkeypatch.setattr("gpudiag.pipeline.explain", explain)
+    monkeypatch.setattr("gpudiag.pipeline.report", explain)
     try:
         result = run("explain", "a.sqlite")
     finally:

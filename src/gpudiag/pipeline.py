@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from gpudiag import __version__, store
+from gpudiag.errors import GpudiagError
 from gpudiag.ingest import ingest
 from gpudiag.stages import stage
 
@@ -44,6 +45,24 @@ def explain(
         (progress or _silent)("looking for causes")
         with stage("evaluate"):
             return build_report(con, library, iteration_times or {}, file)
+
+
+def report(
+    paths: Sequence[Path],
+    *,
+    rule_dirs: Iterable[Path] = (),
+    overrides: Mapping[str, float] | None = None,
+    iteration_times: Mapping[str, float] | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """As `explain`, or where the one file is a report saved as JSON, that report. Raises GpudiagError."""
+    from gpudiag import savedreport
+
+    if len(paths) == 1 and savedreport.is_one(paths[0]):
+        if rule_dirs or overrides or iteration_times:
+            raise GpudiagError(f"{paths[0]} is a saved report: rules, thresholds and times apply to captures only.")
+        return savedreport.read(paths[0])
+    return explain(paths, rule_dirs=rule_dirs, overrides=overrides, iteration_times=iteration_times, progress=progress)
 
 
 @contextmanager

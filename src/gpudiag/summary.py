@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import duckdb
 
 from gpudiag.errors import GpudiagError
 from gpudiag.kernels import measured
 from gpudiag.library import near
-from gpudiag.model import Finding, Gain, Input, Loop, Note, NotEvaluated, Rule, Run, Verdict
+from gpudiag.model import Finding, Gain, Input, KernelUse, Loop, Note, NotEvaluated, Rule, Run, Verdict
 from gpudiag.templating import clean, code, dur, pct
 
 Connection = duckdb.DuckDBPyConnection
@@ -19,6 +20,7 @@ CATEGORIES = (
     "compute", "exposed_communication", "exposed_copy", "idle_launch", "idle_sync", "idle_input", "idle_allocation",
     "idle_other",
 )  # fmt: skip
+KERNELS = 30
 
 
 def inputs(con: Connection) -> tuple[Input, ...]:
@@ -27,14 +29,15 @@ def inputs(con: Connection) -> tuple[Input, ...]:
 
 
 def run(con: Connection, settings: Mapping[str, float], iteration_times: Mapping[str, float]) -> Run:
-    devices = con.execute("select name from device where name is not null order by id").fetchall()
+    devices = con.execute("select name, clock_hz from device where name is not null order by id").fetchall()
     spans = dict(con.execute('select kind, sum("end" - start) / 1e6 from "window" group by kind').fetchall())
     frameworks = [
         framework for (framework,) in con.execute("select framework from framework_seen order by 1").fetchall()
     ]
     order = ("pytorch", "cupy", "jax", "numba", "triton", "cuda", "any")
     return Run(
-        devices=tuple(clean(name) for (name,) in devices),
+        devices=tuple(clean(name) for name, _ in devices),
+        clocks_mhz=tuple(hz / 1e6 for _, hz in devices if hz),
         span_ms=float(sum(spans.values())),
         cold_start_ms=float(spans.get("cold_start", 0.0)),
         loops=_loops(con, settings, iteration_times),
@@ -46,6 +49,7 @@ def run(con: Connection, settings: Mapping[str, float], iteration_times: Mapping
 def _loops(con: Connection, settings: Mapping[str, float], iteration_times: Mapping[str, float]) -> tuple[Loop, ...]:
     """Loops that matter, longest first. Raises GpudiagError when an iteration time names no loop."""
     budgets: dict[int, dict[str, float]] = defaultdict(lambda: dict.fromkeys(CATEGORIES, 0.0))
+    counts, kernels = _counts(con), _kernels(con)
     for loop, category, share in con.execute("select loop, category, share from loop_budget").fetchall():
         budgets[loop][category] = float(share)
     rows = con.execute(
@@ -66,10 +70,46 @@ def _loops(con: Connection, settings: Mapping[str, float], iteration_times: Mapp
             Loop(
                 id=number, name=names[index], nvtx_path=clean(path) if path else None, source=source, iterations=turns,
                 processes=processes, iteration_ms=length / 1e6, iteration_ms_unprofiled=given / 1e6 if given else None,
-                share_of_span=share, budget=budgets[number],
+                share_of_span=share, budget=budgets[number], kernels=kernels.get(number, ()), **counts.get(number, {}),
             )
         )  # fmt: skip
     return tuple(result)
+
+
+def _counts(con: Connection) -> dict[int, dict[str, Any]]:
+    """Each loop's launches and CUDA calls an iteration, and the deciles of its turns."""
+    rows = con.execute(
+        """
+        select f.loop, f.kernels_per_turn, coalesce(c.calls, 0) / f.turns,
+               [d / 1e6 for d in quantile_cont(t."end" - t.start, [0.1, 0.5, 0.9])]
+        from loop_facts f join turn t using (loop)
+        left join (select loop, count(*) as calls from call group by loop) c using (loop) group by all
+        """
+    ).fetchall()
+    return {
+        loop: {"launches": launches, "calls": calls, "deciles_ms": tuple(deciles)}
+        for loop, launches, calls, deciles in rows
+    }
+
+
+def _kernels(con: Connection) -> dict[int, tuple[KernelUse, ...]]:
+    """Each loop's kernels, longest first, those after KERNELS together."""
+    rows = con.execute(
+        """
+        select k.loop, k.name, sum(k.launches) / any_value(f.turns), sum(k.total_ns) / any_value(f.turns) / 1e6 as ms
+        from kernel_use k join loop_facts f using (loop) group by k.loop, k.name order by k.loop, ms desc, k.name
+        """
+    ).fetchall()
+    uses: dict[int, list[KernelUse]] = defaultdict(list)
+    for loop, name, launches, ms in rows:
+        uses[loop].append(KernelUse(name=clean(name or ""), launches=launches, ms=ms))
+    return {loop: (*found[:KERNELS], *_together(found[KERNELS:])) for loop, found in uses.items()}
+
+
+def _together(uses: Sequence[KernelUse]) -> tuple[KernelUse, ...]:
+    if not uses:
+        return ()
+    return (KernelUse(name="", launches=sum(u.launches for u in uses), ms=sum(u.ms for u in uses), others=len(uses)),)
 
 
 def verdict(

@@ -45,7 +45,7 @@ def explain(
     """Explain what Nsight Systems or Nsight Compute recorded.
 
     FILE is a .nsys-rep, its SQLite export (also .gz or .xz), a parquet export folder,
-    a .ncu-rep, or a CSV of ncu.
+    a .ncu-rep, or a CSV of ncu; or one report that `--format json` wrote, to print it in another format.
 
     \b
     gpudiag explain report.sqlite
@@ -61,7 +61,7 @@ def explain(
     if output:
         place.check(output, files)
     with progress() as quiet:
-        report = pipeline.explain(
+        report = pipeline.report(
             files,
             rule_dirs=rule_dirs,
             overrides=overrides,

@@ -1,0 +1,58 @@
+"""A saved report is the report: it prints the same in every format, and anything else is refused in a sentence."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gpudiag import pipeline, savedreport
+from gpudiag.errors import GpudiagError
+from gpudiag.report import formats, jsonformat
+from report import samples
+
+
+def save(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "report.json"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("name", formats.BY_NAME)
+def test_a_saved_report_prints_as_it_did(tmp_path: Path, name: str) -> None:
+    report = samples.launch_bound()
+    again = pipeline.report([save(tmp_path, jsonformat.render(report))])
+    assert formats.render(again, name) == formats.render(report, name)
+
+
+def test_keys_of_a_newer_version_are_left_out(tmp_path: Path) -> None:
+    content = json.loads(jsonformat.render(samples.healthy()))
+    content["novelty"] = content["run"]["novelty"] = {"a": 1}
+    assert savedreport.read(save(tmp_path, json.dumps(content))) == samples.healthy()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
+        ("[]", "no report of gpudiag"),
+        ('{"traceEvents": []}', "no report of gpudiag"),
+        ('{"schema_version": 2}', r"newer gpudiag \(schema_version\)"),
+        ('{"schema_version": 1}', r"damaged report.*\(tool\)"),
+        ("\x00", "is not JSON"),
+    ],
+)
+def test_anything_else_is_refused_in_a_sentence(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(GpudiagError, match=said):
+        savedreport.read(save(tmp_path, text))
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(GpudiagError, match=r"none\.json cannot be read"):
+        savedreport.read(tmp_path / "none.json")
+
+
+def test_thresholds_cannot_change_what_was_found(tmp_path: Path) -> None:
+    path = save(tmp_path, jsonformat.render(samples.healthy()))
+    with pytest.raises(GpudiagError, match="apply to captures only"):
+        pipeline.report([path], overrides={"H01.min_idle_share": 0.3})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Any
 
 import duckdb
@@ -92,43 +93,59 @@ def measured(con: Connection, settings: Mapping[str, float]) -> tuple[Kernel, ..
     ).fetchall()
     labels = ("dram_pct", "sm_pct", "theoretical_occupancy_pct", "achieved_occupancy_pct", "registers",
               "shared_own", "waves", "", "", "", "", "warp_cycles_per_issue", "sm_count")  # fmt: skip
+    group = {profile: at for at, row in enumerate(rows) for profile in row[8]}
+    roofs, stalls, shares = _roofs(con, group), _stalls(con, group, settings["told_stall"]), _shares(con, group)
     return tuple(
         Kernel(
             name=clean(row[0]), grid=row[2], block=row[3], launches=row[4], duration_ms=row[5],
             range_ms=(row[6], row[7]),
             facts={label: value for label, value in zip(labels, row[9:22], strict=True) if label and value is not None}
-            | _roof(con, row[8])
+            | roofs.get(at, {})
             | ({"library": True} if row[22] else {}),
-            stalls=_stalls(con, row[8], settings["told_stall"]),
-            occupancy_limit=_occupancy_limit(*row[16:20]), share_of_loop=_share(con, row[8]),
+            stalls=stalls.get(at, ()), occupancy_limit=_occupancy_limit(*row[16:20]), share_of_loop=shares.get(at),
         )
-        for row in rows
+        for at, row in enumerate(rows)
     )  # fmt: skip
 
 
-def _roof(con: Connection, profiles: Sequence[int]) -> dict[str, Any]:
-    """Where the longest launch stands under the roofs of its GPU."""
+def _roofs(con: Connection, group: Mapping[int, int]) -> dict[int, dict[str, Any]]:
+    """Where the longest launch of each group stands under the roofs of its GPU. group: profile → its group."""
     cursor = con.execute(
         """
-        select "limit", busy_pct, floor_ns / 1e6 as floor_ms, intensity, ridge, "precision", active_share
-        from kernel_roof where profile in (select unnest(?::integer[])) and busy_pct > 0
-        order by floor_ns desc, profile limit 1
-        """,
-        [list(profiles)],
-    )
-    names, rows = [column[0] for column in cursor.description or ()], cursor.fetchall()
-    return {name: value for row in rows for name, value in zip(names, row, strict=True) if value is not None}
-
-
-def _stalls(con: Connection, profiles: Sequence[int], least: float) -> tuple[Stall, ...]:
-    rows = con.execute(
+        select profile, "limit", busy_pct, floor_ns / 1e6 as floor_ms, intensity, ridge, "precision", active_share
+        from kernel_roof where busy_pct > 0 order by floor_ns desc, profile
         """
-        select stall, median(share) as part, any_value(means), any_value(cure) from kernel_wait
-        where profile in (select unnest(?::integer[])) group by stall having part >= ? order by part desc, stall
-        """,
-        [list(profiles), least],
-    ).fetchall()
-    return tuple(Stall(name=name, share=share, means=means, cure=cure) for name, share, means, cure in rows)
+    )
+    names = [column[0] for column in cursor.description or ()]
+    found: dict[int, dict[str, Any]] = {}
+    for row in cursor.fetchall():
+        facts = {name: value for name, value in zip(names[1:], row[1:], strict=True) if value is not None}
+        found.setdefault(group[row[0]], facts)
+    return found
+
+
+def _stalls(con: Connection, group: Mapping[int, int], least: float) -> dict[int, tuple[Stall, ...]]:
+    """What the warps of each group wait for, the longest wait first: medians over its launches."""
+    rows = con.execute("select profile, stall, share, means, cure from kernel_wait order by profile, stall").fetchall()
+    shares: dict[tuple[int, str], list[float]] = defaultdict(list)
+    words = {}
+    for profile, stall, share, means, cure in rows:
+        shares[group[profile], stall].append(share)
+        words[stall] = (means, cure)
+    found: dict[int, list[Stall]] = defaultdict(list)
+    for (at, name), parts in shares.items():
+        if (part := median(parts)) >= least:
+            found[at].append(Stall(name=name, share=part, means=words[name][0], cure=words[name][1]))
+    return {at: tuple(sorted(stalls, key=lambda stall: (-stall.share, stall.name))) for at, stalls in found.items()}
+
+
+def _shares(con: Connection, group: Mapping[int, int]) -> dict[int, float]:
+    """Each group's part of the loop in which it takes most."""
+    rows = con.execute("select profile, max(share) from kernel_match group by profile order by profile").fetchall()
+    found: dict[int, float] = {}
+    for profile, share in rows:
+        found[group[profile]] = max(float(share), found.get(group[profile], 0.0))
+    return found
 
 
 def _occupancy_limit(
@@ -140,11 +157,3 @@ def _occupancy_limit(
     if warps is None or not known or min(known.values()) >= warps:
         return None
     return min(known, key=lambda name: known[name])
-
-
-def _share(con: Connection, profiles: Sequence[int]) -> float | None:
-    """The kernel's part of the loop in which it takes most."""
-    rows = con.execute(
-        "select max(share) from kernel_match where profile in (select unnest(?::integer[]))", [list(profiles)]
-    ).fetchall()
-    return float(rows[0][0]) if rows[0][0] is not None else None

@@ -5,6 +5,8 @@
     docs/reference/rules.md     from rules/, with a page for each rule in docs/reference/rules/
     docs/reference/rule-format.md  from the rule model and the filters of messages
     docs/reference/cli.md       from the command line's own help
+    docs/reference/report.schema.json  from the report model: what --format json writes
+    docs/reference/gpudiag.toml.schema.json  from the models of the configuration, for editors
     rules/rule.schema.json      from the rule model, for editors
     README.md                   the first screen of the bundled capture's report, between its markers
 
@@ -14,14 +16,17 @@ With --check nothing is written: it says which of these are stale and exits with
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
 from gpudiag import authoring, cli, library, model, pipeline
+from gpudiag.gate import config as gate
 from gpudiag.report import markdown
 from gpudiag.tables import TABLES
 from gpudiag.templating import FILTERS
@@ -148,8 +153,21 @@ def generate() -> dict[str, str]:
             for rule in known.rules
         },
         "README.md": readme(),
+        f"{REFERENCE}/report.schema.json": json.dumps(report_schema(), indent=2, ensure_ascii=False) + "\n",
+        f"{REFERENCE}/gpudiag.toml.schema.json": json.dumps(gate.schema(), indent=2) + "\n",
         "rules/rule.schema.json": authoring.schema_json().rstrip() + "\n",
     }
+
+
+def report_schema() -> dict[str, Any]:
+    """What `--format json` writes: every key is there, if only as null; a later version may add more."""
+    schema = model.Report.model_json_schema(mode="serialization")
+    for shape in (schema, *schema["$defs"].values()):
+        del shape["additionalProperties"]
+        shape["required"] = list(shape["properties"])
+        for field in shape["properties"].values():
+            field.pop("title", None)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "A report of gpudiag"}
 
 
 def leftovers(made: dict[str, str]) -> list[Path]:

@@ -43,6 +43,7 @@ def test_a_new_rule_lacks_nothing_but_its_words(tmp_path: Path) -> None:
         "title",
         "message",
         "why",
+        "question",
         "not_a_problem_when",
         "params",
     }

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
+import platform
+import re
 import runpy
 import signal
 import subprocess
 import sys
 import types
 from collections.abc import Callable, Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
 from gpudiag import __version__
 from gpudiag.cli import main
+from gpudiag.cli.sections import Group
 from gpudiag.errors import GpudiagError
 from gpudiag.model import Report
+from gpudiag.report import formats
 
 from .report import samples
 
@@ -44,6 +51,7 @@ def pipeline(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
     stub = Stub()
     module = types.ModuleType("gpudiag.pipeline")
     module.report = stub.explain  # type: ignore[attr-defined]
+    module.pictured = lambda *args, **rest: (stub.explain(*args, **rest), None)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "gpudiag.pipeline", module)
     monkeypatch.setattr("gpudiag.pipeline", module, raising=False)
     monkeypatch.setattr("gpudiag.cli.rules._library", lambda rule_dirs: types.SimpleNamespace(by_code={}))
@@ -279,18 +287,178 @@ def test_an_unknown_rule_is_one_sentence(authoring: types.SimpleNamespace) -> No
 
 
 def test_version() -> None:
-    assert run("--version").stdout == f"gpudiag {__version__}\n"
+    first, *others = run("--version").stdout.splitlines()
+    assert first == f"gpudiag {__version__}"
+    assert platform.python_version() in others[0]
+    assert f"duckdb {metadata.version('duckdb')}, polars {metadata.version('polars')}, numba" in others[1]
+
+
+def test_version_says_what_cannot_be_opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "nsys: not on the PATH, so .nsys-rep files cannot be opened" in run("--version").stdout
+    (tmp_path / "nsys").touch(mode=0o755)
+    assert f"nsys: {tmp_path / 'nsys'}\n" in run("--version").stdout
+
+
+def test_version_loads_nothing_heavy() -> None:
+    script = (
+        "import sys\nfrom gpudiag.cli import main\n"
+        "try: main(['--version'])\nexcept SystemExit: pass\n"
+        "print('loaded:', *sorted({'duckdb', 'polars', 'numba', 'pydantic', 'numpy', 'rich'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("loaded:\n")
 
 
 def test_as_a_module(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["gpudiag", "--version"])
     with pytest.raises(SystemExit, match="0"):
         runpy.run_module("gpudiag", run_name="__main__")
-    assert capsys.readouterr().out == f"gpudiag {__version__}\n"
+    assert capsys.readouterr().out.startswith(f"gpudiag {__version__}\n")
 
 
-def test_every_command_explains_itself() -> None:
-    for command in (["explain"], ["rules"], *(["rules", name] for name in ("list", "show", "check", "new", "schema"))):
-        result = run(*command, "--help")
-        assert result.exit_code == 0
-        assert result.stdout.startswith(f"Usage: main {' '.join(command)}")
+def every_command(group: click.Group = main, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    for name, command in group.commands.items():
+        yield (*path, name), command
+        if isinstance(command, click.Group):
+            yield from every_command(command, *path, name)
+
+
+@pytest.mark.parametrize("path", [path for path, _ in every_command()], ids=" ".join)
+def test_every_command_explains_itself(path: tuple[str, ...]) -> None:
+    long, short = run(*path, "--help"), run(*path, "-h")
+    assert (long.exit_code, short.stdout) == (0, long.stdout)
+    assert long.stdout.startswith(f"Usage: main {' '.join(path)}")
+
+
+def test_what_a_command_is_for_is_never_cut_short() -> None:
+    text = " ".join(run("--help").stdout.split())
+    for name, command in main.commands.items():
+        sentence = " ".join((command.help or "").partition("\n\n")[0].split()).split(". ")[0].rstrip(".")
+        assert f"{name} {sentence}" in text
+
+
+@pytest.mark.parametrize(
+    "path", [path for path, command in every_command() if not isinstance(command, click.Group)], ids=" ".join
+)
+def test_every_command_names_its_exit_codes(path: tuple[str, ...]) -> None:
+    assert "\nExit codes:\n" in run(*path, "--help").stdout
+
+
+def test_the_help_lists_every_command_once_and_by_use() -> None:
+    text = run("--help").stdout
+    assert [text.count(f"\n  {name} ") for name in main.commands] == [1] * len(main.commands)
+    assert text.index("Read captures:") < text.index("\n  explain ") < text.index("\n  rules ")
+    assert text.index("Exit codes:") < text.index("NO_COLOR")
+
+
+def test_a_command_without_a_heading_is_listed_all_the_same() -> None:
+    group = Group(
+        "tool", commands=[click.Command("new", help="Is new."), click.Command("old")], order={"Old": ["old", "gone"]}
+    )
+    text = CliRunner().invoke(group, ["--help"]).stdout
+    assert text.index("Old:\n  old") < text.index("Other commands:\n  new  Is new.")
+    assert "gone" not in text
+
+
+def test_the_help_of_explain_tells_every_format() -> None:
+    text = run("explain", "--help").stdout.partition("\nFormats:\n")[2].partition("\n\n")[0]
+    for form in formats.ALL:
+        assert re.search(rf"^  {form.name} +{form.about.split()[0]}", text, re.MULTILINE)
+
+
+def test_examples_of_the_help_can_be_copied() -> None:
+    assert "\n  gpudiag explain report.sqlite --iteration-time step=3.57ms\n" in run("explain", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [
+        ("report.md", "# gpudiag"),
+        ("report.JSON", "{\n"),
+        ("report.html", "<!doctype html>"),
+        ("report.txt", "# gpudiag"),
+        ("report", "# gpudiag"),
+    ],
+)
+def test_the_format_is_chosen_by_the_suffix(pipeline: Stub, tmp_path: Path, name: str, start: str) -> None:
+    run("explain", "a.sqlite", "-o", str(tmp_path / name))
+    assert (tmp_path / name).read_text("utf-8").startswith(start)
+
+
+def test_a_format_that_was_asked_for_wins_over_the_suffix(pipeline: Stub, tmp_path: Path) -> None:
+    out = tmp_path / "report.json"
+    run("explain", "a.sqlite", "-o", str(out), "--format", "markdown")
+    assert out.read_text("utf-8").startswith("# gpudiag")
+
+
+COLOUR = re.compile(r"\x1b\[[\d;]*\b(3[0-7]|9[0-7]|38)[\d;]*m")
+
+
+def on_a_terminal(*args: str, **changes: str) -> str:
+    """What a person sees whose terminal both stdout and stderr are."""
+    leader, follower = os.openpty()
+    env = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "FORCE_COLOR", "COLORTERM")}
+    command = subprocess.Popen(
+        [sys.executable, "-m", "gpudiag", *args],
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+        env=env | {"TERM": "xterm-256color", "COLUMNS": "100"} | changes,
+    )
+    os.close(follower)
+    seen = b""
+    try:
+        while part := os.read(leader, 65536):
+            seen += part
+    except OSError:  # Linux ends a terminal that nobody holds with an error
+        pass
+    os.close(leader)
+    command.wait()
+    return seen.decode()
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("saved") / "report.json"
+    path.write_text(formats.render(samples.launch_bound(), "json"))
+    return str(path)
+
+
+def test_a_terminal_gets_colour(saved: str) -> None:
+    seen = on_a_terminal("explain", saved)
+    assert COLOUR.search(seen)
+    assert "decode.py:31" in seen
+
+
+def test_no_color_takes_the_colour_away(saved: str) -> None:
+    seen = on_a_terminal("explain", saved, NO_COLOR="1")
+    assert not COLOUR.search(seen)
+    assert "decode.py:31" in seen
+
+
+def test_a_dumb_terminal_gets_plain_markdown(saved: str) -> None:
+    seen = on_a_terminal("explain", saved, TERM="dumb")
+    assert "\x1b" not in seen
+    assert "**Where:**" in seen
+
+
+@pytest.mark.parametrize("changes", [{}, {"FORCE_COLOR": "1"}])
+def test_a_pipe_gets_markdown_whatever_the_environment_says(saved: str, changes: dict[str, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "gpudiag", "explain", saved, "--verbose"],
+        env={**os.environ, "TERM": "xterm-256color", **changes},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == formats.render(samples.launch_bound(), "markdown")
+    assert "\x1b" not in done.stderr
+
+
+@pytest.mark.parametrize("changes", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
+@pytest.mark.parametrize("args", [("explain", "nothing.sqlite"), ("explain", "--nonsense"), ("rules", "show", "Z99")])
+def test_messages_carry_no_codes(args: tuple[str, ...], changes: dict[str, str]) -> None:
+    seen = on_a_terminal(*args, **changes)
+    assert seen
+    assert "\x1b" not in seen

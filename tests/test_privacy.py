@@ -14,10 +14,11 @@ assert _spec is not None and _spec.loader is not None
 privacy = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(privacy)
 
-FILES = sorted(path for path in CAPTURES.rglob("*") if path.is_file())
+FIXTURES = CAPTURES.parent
+FILES = sorted(path for name in ("captures", "repeats") for path in (FIXTURES / name).rglob("*") if path.is_file())
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(CAPTURES)))
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(FIXTURES)))
 def test_a_capture_names_no_machine_and_no_person(path: Path) -> None:
     assert privacy.scan(path) == []
 

@@ -40,11 +40,30 @@ def test_keys_of_a_newer_version_are_left_out(tmp_path: Path) -> None:
         ('{"schema_version": 2}', r"newer gpudiag \(schema_version\)"),
         ('{"schema_version": 1}', r"damaged report.*\(tool\)"),
         ("\x00", "is not JSON"),
+        ('{"schema_version": 1, "share": NaN}', "is not JSON"),
     ],
 )
 def test_anything_else_is_refused_in_a_sentence(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(GpudiagError, match=said):
         savedreport.read(save(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"limit": "magic", "busy_pct": 90.0},
+        {"limit": "dram"},
+        {"limit": "dram", "busy_pct": "much"},
+        {"limit": "empty", "busy_pct": 3.0},
+        {"intensity": 3.0},
+        {"waves": [1]},
+    ],
+)
+def test_figures_of_a_kernel_that_cannot_be_are_refused(tmp_path: Path, facts: dict[str, object]) -> None:
+    content = json.loads(jsonformat.render(samples.kernel_only()))
+    content["run"]["kernels"][0]["facts"] = facts
+    with pytest.raises(GpudiagError, match=r"damaged report.*\(run\.kernels\.0\.facts"):
+        savedreport.read(save(tmp_path, json.dumps(content)))
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ def rule_page(library: Library, code_or_id: str) -> str:
         + (f" ({rule.confidence_reason})" if rule.confidence_reason else ""),
         f"## What it means\n\nIt reports, with the figures of the run: {_spoken(rule.message)}",
         f"## Why it costs\n\n{rule.why}",
+        *([f"## What to ask in a review\n\n{rule.question}"] if rule.question else []),
         f"## How to fix\n\n{_fixes(rule, library)}",
         f"## When it is not a problem\n\n{rule.not_a_problem_when}",
         f"## How it is found\n\n{_needs(rule, library)}\n\n```sql\n{rule.query.strip()}\n```",
@@ -129,6 +130,7 @@ message: >-
   {{{{ total.busy_ns|dur }}}}.
 why: >-
   {placeholder} the mechanism by which this costs time.
+question: {placeholder} could the code do without it, as a reviewer can tell by reading it?
 not_a_problem_when: >-
   {placeholder} when a careful engineer would leave it as it is.
 remedies: [cuda-graphs]

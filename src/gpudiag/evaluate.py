@@ -131,7 +131,7 @@ def evaluate_user_rules(known: Known, store: Path | None) -> list[Outcome]:
 def unwritten(rule: Rule) -> list[str]:
     """Keys of the rule, in its own order, that still hold what `gpudiag rules new` left for the author to write."""
     texts = {"title": rule.title, "message": rule.message, "why": rule.why, "check": rule.check or "",
-             "not_a_problem_when": rule.not_a_problem_when}  # fmt: skip
+             "question": rule.question or "", "not_a_problem_when": rule.not_a_problem_when}  # fmt: skip
     texts |= {f"params.{name}.why": param.why for name, param in rule.params.items()}
     return [key for key, text in texts.items() if PLACEHOLDER in text]
 

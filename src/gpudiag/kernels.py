@@ -87,21 +87,21 @@ def measured(con: Connection, settings: Mapping[str, float]) -> tuple[Kernel, ..
                median(theoretical_occupancy_pct), median(achieved_occupancy_pct), median(registers),
                median(shared_own), median(waves), median(limit_registers), median(limit_shared),
                median(limit_warps), median(limit_blocks), median(warp_cycles_per_issue), max(sm_count),
-               is_library_kernel(name)
+               median(clock_hz) / 1e6, is_library_kernel(name)
         from kernel_facts group by name, short, grid, block order by sum(duration_ns) desc nulls last, name, grid
         """
     ).fetchall()
     labels = ("dram_pct", "sm_pct", "theoretical_occupancy_pct", "achieved_occupancy_pct", "registers",
-              "shared_own", "waves", "", "", "", "", "warp_cycles_per_issue", "sm_count")  # fmt: skip
+              "shared_own", "waves", "", "", "", "", "warp_cycles_per_issue", "sm_count", "clock_mhz")  # fmt: skip
     group = {profile: at for at, row in enumerate(rows) for profile in row[8]}
     roofs, stalls, shares = _roofs(con, group), _stalls(con, group, settings["told_stall"]), _shares(con, group)
     return tuple(
         Kernel(
             name=clean(row[0]), grid=row[2], block=row[3], launches=row[4], duration_ms=row[5],
             range_ms=(row[6], row[7]),
-            facts={label: value for label, value in zip(labels, row[9:22], strict=True) if label and value is not None}
+            facts={label: value for label, value in zip(labels, row[9:23], strict=True) if label and value is not None}
             | roofs.get(at, {})
-            | ({"library": True} if row[22] else {}),
+            | ({"library": True} if row[23] else {}),
             stalls=stalls.get(at, ()), occupancy_limit=_occupancy_limit(*row[16:20]), share_of_loop=shares.get(at),
         )
         for at, row in enumerate(rows)

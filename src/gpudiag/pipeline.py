@@ -19,6 +19,8 @@ from gpudiag.stages import stage
 if TYPE_CHECKING:
     from gpudiag.library import Library
     from gpudiag.model import Report
+    from gpudiag.picture.model import Picture
+    from gpudiag.replay.worth import Ledger
 
 Connection = duckdb.DuckDBPyConnection
 Progress = Callable[[str], None]
@@ -63,6 +65,34 @@ def report(
             raise GpudiagError(f"{paths[0]} is a saved report: rules, thresholds and times apply to captures only.")
         return savedreport.read(paths[0])
     return explain(paths, rule_dirs=rule_dirs, overrides=overrides, iteration_times=iteration_times, progress=progress)
+
+
+def pictured(
+    paths: Sequence[Path],
+    *,
+    rule_dirs: Iterable[Path] = (),
+    overrides: Mapping[str, float] | None = None,
+    iteration_times: Mapping[str, float] | None = None,
+    progress: Progress | None = None,
+) -> tuple[Report, Picture | None]:
+    """As `report`, with what a page draws of the captures; a saved report holds no timeline to draw. Raises
+    GpudiagError.
+    """
+    from gpudiag import savedreport
+
+    if len(paths) == 1 and savedreport.is_one(paths[0]):
+        return report(
+            paths, rule_dirs=rule_dirs, overrides=overrides, iteration_times=iteration_times, progress=progress
+        ), None
+    from gpudiag.picture.draw import draw
+
+    with opened(paths, rule_dirs=rule_dirs, overrides=overrides, progress=progress) as (con, library, file):
+        (progress or _silent)("looking for causes")
+        with stage("evaluate"):
+            made, ledger = priced_report(con, library, iteration_times or {}, file)
+        (progress or _silent)("drawing the timeline")
+        with stage("draw"):
+            return made, draw(con, made.run, made.findings, ledger)
 
 
 @contextmanager
@@ -137,14 +167,23 @@ def build_report(
     con: Connection, library: Library, iteration_times: Mapping[str, float], file: Path | None = None
 ) -> Report:
     """The report of a prepared, locked store."""
+    return priced_report(con, library, iteration_times, file)[0]
+
+
+def priced_report(
+    con: Connection, library: Library, iteration_times: Mapping[str, float], file: Path | None = None
+) -> tuple[Report, Ledger]:
+    """The report, and the ledger that priced its findings and knows what each points at."""
     from gpudiag import summary
     from gpudiag.evaluate import evaluate_all
     from gpudiag.model import Report, Tool, Unevaluated
     from gpudiag.rank import rank
+    from gpudiag.replay.worth import Ledger
 
     evaluation = evaluate_all(library, con, file)
     run = summary.run(con, library.setting_values, iteration_times)
-    findings, minor, missed = rank(con, evaluation, library, run.loops, run.frameworks)
+    ledger = Ledger(con, library.setting_values, run.loops)
+    findings, minor, missed = rank(con, evaluation, library, run.loops, run.frameworks, ledger)
     verdict = summary.verdict(con, run, findings, library.setting_values, minor)
     if verdict.state == "healthy" and run.kernels and not run.loops:
         verdict = summary.unless_blind(verdict, evaluation.not_evaluated, library.rules)
@@ -159,7 +198,7 @@ def build_report(
         not_evaluated += [Unevaluated(code=rule.code, title=rule.title, reason=too_little) for rule in clear]
         clear = ()
     named = {rule.code for rule in clear} | {item.code for item in evaluation.suppressed}
-    return Report(
+    report = Report(
         tool=Tool(version=__version__),
         inputs=summary.inputs(con),
         verdict=verdict,
@@ -176,3 +215,4 @@ def build_report(
         ),
         titles={code: library.by_code[code].id.replace("-", " ") for code in sorted(named)},
     )
+    return report, ledger

@@ -176,7 +176,7 @@ def _finding(
         fingerprint=_fingerprint(rule, loop, where),
         gain=gain(item, left[1], left[0]),
         where=where, evidence=_evidence(item.rows), message=message(rule, rows, loop_rows),
-        why=rule.why, not_a_problem_when=rule.not_a_problem_when, check=rule.check,
+        why=rule.why, question=rule.question, not_a_problem_when=rule.not_a_problem_when, check=rule.check,
         remedies=_remedies(rule, library, frameworks), references=rule.references,
     )  # fmt: skip
 

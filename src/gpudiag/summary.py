@@ -30,6 +30,9 @@ def inputs(con: Connection) -> tuple[Input, ...]:
 
 def run(con: Connection, settings: Mapping[str, float], iteration_times: Mapping[str, float]) -> Run:
     devices = con.execute("select name, clock_hz from device where name is not null order by id").fetchall()
+    if not devices:  # a kernel page alone names them beside each launch
+        rows = con.execute("select distinct device_name from kernel_profile where device_name is not null order by 1")
+        devices = [(name, None) for (name,) in rows.fetchall()]
     spans = dict(con.execute('select kind, sum("end" - start) / 1e6 from "window" group by kind').fetchall())
     frameworks = [
         framework for (framework,) in con.execute("select framework from framework_seen order by 1").fetchall()
@@ -43,7 +46,16 @@ def run(con: Connection, settings: Mapping[str, float], iteration_times: Mapping
         loops=_loops(con, settings, iteration_times),
         kernels=measured(con, settings),
         frameworks=tuple(sorted(frameworks, key=order.index)),
+        programs=_programs(con),
     )
+
+
+def _programs(con: Connection) -> tuple[str, ...]:
+    """Executables without their folders, which may tell of the user's machine."""
+    rows = con.execute(
+        "select distinct p.name from process p semi join gpu_op g on g.process = p.id where p.name is not null"
+    ).fetchall()
+    return tuple(sorted({clean(name.replace("\\", "/").rsplit("/", 1)[-1]) for (name,) in rows} - {""}))
 
 
 def _loops(con: Connection, settings: Mapping[str, float], iteration_times: Mapping[str, float]) -> tuple[Loop, ...]:
@@ -80,15 +92,18 @@ def _counts(con: Connection) -> dict[int, dict[str, Any]]:
     """Each loop's launches and CUDA calls an iteration, and the deciles of its turns."""
     rows = con.execute(
         """
-        select f.loop, f.kernels_per_turn, coalesce(c.calls, 0) / f.turns,
+        select f.loop, f.kernels_per_turn, coalesce(c.calls, 0) / f.turns, coalesce(c.most, 0) / f.turns,
                [d / 1e6 for d in quantile_cont(t."end" - t.start, [0.1, 0.5, 0.9])]
         from loop_facts f join turn t using (loop)
-        left join (select loop, count(*) as calls from call group by loop) c using (loop) group by all
+        left join (
+            select loop, sum(calls) as calls, max(calls) as most
+            from (select loop, thread, count(*) as calls from call group by loop, thread) group by loop
+        ) c using (loop) group by all
         """
     ).fetchall()
     return {
-        loop: {"launches": launches, "calls": calls, "deciles_ms": tuple(deciles)}
-        for loop, launches, calls, deciles in rows
+        loop: {"launches": launches, "calls": calls, "thread_calls": most, "deciles_ms": tuple(deciles)}
+        for loop, launches, calls, most, deciles in rows
     }
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gpudiag.cli.arguments import FILES, FORMAT, OUTPUT, RULE_DIRS, THRESHOLDS, TIMES, VERBOSE
 from gpudiag.cli.common import deliver, hurry, say
+from gpudiag.cli.sections import FAILED, Command
+from gpudiag.report import formats
 
 if TYPE_CHECKING:
     from gpudiag.model import Report
@@ -17,7 +19,33 @@ if TYPE_CHECKING:
 SEVERITIES = ("info", "low", "medium", "high")
 
 
-@click.command()
+FILE_KINDS = (
+    (".nsys-rep", "what `nsys profile` writes; nsys has to be on the PATH to open it"),
+    (".sqlite", "its export, `nsys export --type=sqlite`; also packed as .gz, .xz or .zst"),
+    ("folder", "its export, `nsys export --type=parquetdir`"),
+    (".ncu-rep", "what `ncu` writes; opened by ncu on the PATH or by `pip install 'gpudiag[ncu]'`"),
+    (".csv", "its export, `ncu --import FILE --csv --page raw`"),
+    (".json", "one report that was saved before, to print it in another format"),
+)
+EXAMPLES = (
+    ("gpudiag explain report.nsys-rep", "what to fix, first things first"),
+    ("gpudiag explain report.nsys-rep kernels.ncu-rep", "a timeline and what its kernels do, in one report"),
+    ("gpudiag explain rank*.nsys-rep", "all ranks of one job"),
+    ("gpudiag explain report.sqlite --iteration-time step=3.57ms", "gains in real time, not in the profiler's"),
+    ("gpudiag explain report.sqlite -o report.json --fail-on high", "in a script: the whole report as JSON"),
+)
+EXIT_CODES = (("0", "done; nothing reached --fail-on"), ("1", "a finding is at least as severe as --fail-on"), FAILED)
+
+
+@click.command(
+    cls=Command,
+    sections={
+        "A FILE is one of these; several are read as one run": FILE_KINDS,
+        "Formats": [(form.name, f"{form.about} ({form.suffix})") for form in formats.ALL],
+        "Exit codes": EXIT_CODES,
+    },
+    examples=EXAMPLES,
+)
 @FILES
 @FORMAT
 @OUTPUT
@@ -34,7 +62,7 @@ SEVERITIES = ("info", "low", "medium", "high")
 @VERBOSE
 def explain(
     files: tuple[Path, ...],
-    form: str,
+    form: str | None,
     output: Path | None,
     fail_on: str | None,
     rule_dirs: tuple[Path, ...],
@@ -44,33 +72,38 @@ def explain(
 ) -> None:
     """Explain what Nsight Systems or Nsight Compute recorded.
 
-    FILE is a .nsys-rep, its SQLite export (also .gz or .xz), a parquet export folder,
-    a .ncu-rep, or a CSV of ncu; or one report that `--format json` wrote, to print it in another format.
-
-    \b
-    gpudiag explain report.sqlite
-    gpudiag explain report.sqlite --iteration-time decode_token=3.57ms
-    gpudiag explain report.sqlite --format json -o report.json --fail-on high
+    Says what is slow, why, where, and what each fix is worth; first things first. Files are opened read-only, and
+    nothing is written beside them.
     """
     hurry()
     from gpudiag import pipeline
-    from gpudiag.report import formats
     from gpudiag.report import output as place
     from gpudiag.report.terminal import progress
 
     if output:
         place.check(output, files)
+    form = form or chosen(output)
     with progress() as quiet:
-        report = pipeline.report(
-            files,
-            rule_dirs=rule_dirs,
-            overrides=overrides,
-            iteration_times=times,
-            progress=say if verbose else quiet,
-        )
-    deliver(formats.render(report, form), output, in_colour=form == "markdown")
+        given: dict[str, Any] = {
+            "rule_dirs": rule_dirs,
+            "overrides": overrides,
+            "iteration_times": times,
+            "progress": say if verbose else quiet,
+        }
+        picture = None
+        if formats.BY_NAME[form].drawn:
+            report, picture = pipeline.pictured(files, **given)
+        else:
+            report = pipeline.report(files, **given)
+    deliver(formats.render(report, form, picture), output, in_colour=form == "markdown")
     if fail_on and fails(report, fail_on):
         raise click.exceptions.Exit(1)
+
+
+def chosen(output: Path | None) -> str:
+    """The format for a place that was given without one."""
+    form = formats.of_file(output) if output else None
+    return (form or formats.ALL[0]).name
 
 
 def fails(report: Report, fail_on: str) -> bool:

@@ -8,9 +8,19 @@ import click
 
 from gpudiag.cli.arguments import FILES, OUTPUT, PAGE_FORMAT, THRESHOLDS, TIMES, VERBOSE
 from gpudiag.cli.common import deliver, hurry, say
+from gpudiag.cli.sections import FAILED, Command
 
 
-@click.command("next")
+@click.command(
+    "next",
+    cls=Command,
+    sections={"Exit codes": (("0", "done, also where no kernel is worth a profile"), FAILED)},
+    examples=(
+        ("gpudiag next report.nsys-rep", "which kernels, and the ncu command for each"),
+        ("gpudiag next report.nsys-rep transpose.csv", "what is left once transpose.csv holds the first of them"),
+        ("gpudiag next report.nsys-rep --iteration-time step=3.57ms", "judged by the time without the profiler"),
+    ),
+)
 @FILES
 @PAGE_FORMAT
 @OUTPUT
@@ -25,14 +35,10 @@ def next_steps(
     times: dict[str, float],
     verbose: bool,
 ) -> None:
-    """Name the kernels worth profiling with Nsight Compute, and the commands that do it.
+    """Name the kernels worth a profile with Nsight Compute, and how.
 
-    FILE is a timeline that `explain` reads; kernels whose profiles are given beside it are not named again. Where
-    something else than kernels comes first, the answer is what.
-
-    \b
-    gpudiag next report.nsys-rep
-    gpudiag next report.nsys-rep transpose.csv
+    FILE is a timeline (.nsys-rep, or its .sqlite or parquet export); kernels whose profiles (.ncu-rep, .csv) are given
+    beside it are not named again. Where something else than kernels comes first, the answer is what.
     """
     hurry()
     from gpudiag import nextsteps

@@ -10,7 +10,7 @@ from typing import IO, Any, NoReturn
 
 import click
 
-from gpudiag import __version__
+from gpudiag.cli.sections import FAILED, Group
 
 INTERRUPTED = 130
 GRACE_S = 3
@@ -69,7 +69,7 @@ def _hold_standard_streams() -> None:
             os.open(os.devnull, os.O_RDWR)
 
 
-class Commands(click.Group):
+class Commands(Group):
     """A group whose commands may raise GpudiagError and be interrupted."""
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -85,12 +85,53 @@ class Commands(click.Group):
             raise Failure(str(error)) from None
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, message="gpudiag %(version)s")
+def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from gpudiag.cli import version
+
+        click.echo(version.text())
+        ctx.exit()
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    order={
+        "Read captures": ("explain", "next"),
+        "Compare and share": ("diff", "check", "comment"),
+        "Rules": ("rules",),
+        "Set up": ("completion",),
+    },
+    sections={
+        "Exit codes": (
+            ("0", "done"),
+            ("1", "what was asked to fail the command was found; each command's help says what that is"),
+            FAILED,
+            ("129, 130, 143", "hung up, interrupted, terminated"),
+        ),
+        "Environment": (
+            ("NO_COLOR", "if set, no colour; a file or pipe never gets any, nor a terminal with TERM=dumb"),
+            ("PATH", "nsys opens .nsys-rep files, ncu opens .ncu-rep files; the rest is read without them"),
+            ("TMPDIR", "where a large capture's working copy is kept while it is read (else /tmp)"),
+        ),
+    },
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_version,
+    help="Show the versions of gpudiag and what it stands on, and exit.",
+)
 def main() -> None:
     """Say what is slow in a GPU program, why, where, and what each fix is worth.
+
+    It reads what NVIDIA's profilers recorded. Record a short run of your program, then ask:
 
     \b
     nsys profile -o report python train.py
     gpudiag explain report.nsys-rep
+
+    `gpudiag COMMAND --help` shows examples of each command.
     """

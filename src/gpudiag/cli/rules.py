@@ -9,48 +9,85 @@ import click
 
 from gpudiag.cli.arguments import RULE_DIRS
 from gpudiag.cli.common import deliver, ended
+from gpudiag.cli.completion import rule_codes
+from gpudiag.cli.sections import FAILED, Group
 
 if TYPE_CHECKING:
     from gpudiag.library import Library
 
 
-@click.group()
+EXIT_CODES = (("0", "done"), FAILED)
+
+
+@click.group(
+    cls=Group,
+    order={"Read rules": ("list", "show"), "Write rules": ("new", "check", "schema")},
+    examples=(
+        ("gpudiag rules show H01", "all about one rule"),
+        ("gpudiag rules new sync my-smell --code U01 --dir my-rules", "a rule of your own, checked and used"),
+        ("gpudiag rules check my-rules", ""),
+        ("gpudiag explain report.nsys-rep --rules my-rules", ""),
+    ),
+)
 def rules() -> None:
     """List, show, check and write rules.
 
-    \b
-    gpudiag rules show H01
-    gpudiag rules new sync my-smell --code U01 --dir my-rules
-    gpudiag rules check my-rules
+    A rule is a YAML file that says what is slow, from which threshold on, why, and how to fix it.
     """
 
 
-@rules.command("list")
+@rules.command(
+    "list",
+    sections={"Exit codes": EXIT_CODES},
+    examples=(("gpudiag rules list | grep sync/", "those about waiting"),),
+)
 @RULE_DIRS
 def list_rules(rule_dirs: tuple[Path, ...]) -> None:
-    """Every rule, a line each."""
+    """Print every rule, a line each.
+
+    A line has the rule's code, title, name, kind, severity and state.
+    """
     from gpudiag import authoring
 
     deliver(ended(authoring.rule_index(_library(rule_dirs))), in_colour=True)
 
 
-@rules.command()
-@click.argument("code")
+@rules.command(
+    sections={"Exit codes": EXIT_CODES},
+    examples=(
+        ("gpudiag rules show S01", "by its code, which every finding names"),
+        ("gpudiag rules show launch-bound", "by its name"),
+    ),
+)
+@click.argument("code", shell_complete=rule_codes)
 @RULE_DIRS
 def show(code: str, rule_dirs: tuple[Path, ...]) -> None:
-    """What a rule looks for, its thresholds, why it matters and how to fix it. CODE is a code or an id."""
+    """Print what a rule looks for, its thresholds, why and the fix.
+
+    CODE is a rule's code, such as H01, or its name, such as launch-bound. A threshold is changed with `gpudiag explain
+    FILE --set CODE.PARAM=VALUE`.
+    """
     from gpudiag import authoring
 
     deliver(ended(authoring.rule_page(_library(rule_dirs), code)), in_colour=True)
 
 
-@rules.command()
+@rules.command(
+    sections={"Exit codes": (("0", "no problems"), ("1", "a rule has a problem: one a line on stdout"), FAILED)},
+    examples=(
+        ("gpudiag rules check my-rules", "your own rules"),
+        ("gpudiag rules check my-rules --only U01", "while you write one of them"),
+    ),
+)
 @click.argument(
     "directory", metavar="[DIR]", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path)
 )
-@click.option("--only", metavar="CODE", help="Check this rule alone.")
+@click.option("--only", metavar="CODE", shell_complete=rule_codes, help="Check this rule alone.")
 def check(directory: Path | None, only: str | None) -> None:
-    """Check the rules in DIR (the built-in ones if none is given): form, query, texts, tests."""
+    """Check rules: their form, query, texts and tests.
+
+    DIR is a folder of rules; the built-in ones are checked if none is given.
+    """
     from gpudiag import authoring
 
     problems = authoring.check([directory] if directory else [], only=only)
@@ -59,26 +96,41 @@ def check(directory: Path | None, only: str | None) -> None:
         raise click.exceptions.Exit(1)
 
 
-@rules.command()
+@rules.command(
+    sections={"Exit codes": EXIT_CODES},
+    examples=(
+        (
+            "gpudiag rules new sync my-smell --code U01 --dir my-rules",
+            "writes my-rules/sync/my-smell.yaml and my-smell.test.yaml",
+        ),
+    ),
+)
 @click.argument("family")
 @click.argument("smell", metavar="ID")
-@click.option("--code", required=True, help="A code that no other rule has, such as U01.")
+@click.option("--code", metavar="CODE", required=True, help="A code that no other rule has, such as U01.")
 @click.option(
-    "--dir", "directory", default=Path("rules"), show_default=True, type=click.Path(file_okay=False, path_type=Path)
+    "--dir",
+    "directory",
+    metavar="DIR",
+    default=Path("rules"),
+    show_default=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The folder of your rules; it is made if it is not there.",
 )
 def new(family: str, smell: str, code: str, directory: Path) -> None:
     """Write a rule and its test to start from.
 
-    FAMILY is the folder (sync, alloc, kernel/memory …), ID names the smell, not the cure.
+    FAMILY is a folder in it (sync, alloc, kernel/memory …); ID names what is wrong, not the cure. Nothing that is there
+    is overwritten.
     """
     from gpudiag import authoring
 
     deliver("".join(f"{path}\n" for path in authoring.scaffold(directory, family, smell, code)))
 
 
-@rules.command()
+@rules.command(sections={"Exit codes": EXIT_CODES})
 def schema() -> None:
-    """The JSON Schema of a rule, for editors."""
+    """Print the JSON Schema of a rule, for editors."""
     from gpudiag import authoring
 
     deliver(ended(authoring.schema_json()))

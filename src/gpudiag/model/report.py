@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from gpudiag.model.rule import Basis, Confidence, Framework, Frozen, GainKind, Severity, Status
 
@@ -18,25 +18,25 @@ class Gain(Frozen):
 
     kind: GainKind
     basis: Basis
-    loop: int | None = None
-    before_ms: float | None = None
-    after_ms: float | None = None
-    low_ms: float | None = None
-    high_ms: float | None = None
-    speedup: float | None = None
-    share: float = 0.0
+    loop: int | None = Field(default=None, description="the `id` of the loop in run.loops, for basis loop")
+    before_ms: float | None = Field(default=None, description="time of the basis as it is")
+    after_ms: float | None = Field(default=None, description="time with this fix alone, as expected or bounded")
+    low_ms: float | None = Field(default=None, description="shortest likely time after the fix")
+    high_ms: float | None = Field(default=None, description="longest likely time after the fix")
+    speedup: float | None = Field(default=None, description="before_ms / after_ms")
+    share: float = Field(default=0.0, description="part of the basis that the fix removes, 0 to 1")
     cumulative_before_ms: float | None = Field(default=None, description="with the fixes above made")
     cumulative_after_ms: float | None = Field(default=None, description="with this fix and those above made")
-    test: str | None = None
+    test: str | None = Field(default=None, description="the experiment that tells, for kind test_needed")
 
 
 class Place(Frozen):
     """Where in the user's program; any part may be unknown."""
 
-    file: str | None = None
+    file: str | None = Field(default=None, description="as recorded: a path on the machine that was profiled")
     line: int | None = None
     function: str | None = None
-    nvtx: str | None = None
+    nvtx: str | None = Field(default=None, description="path of NVTX ranges, outermost first")
     kernel: str | None = None
     share: float | None = Field(default=None, description="its part of the finding's cost, 0 to 1")
 
@@ -51,33 +51,36 @@ class Remedy(Frozen):
 
 
 class Finding(Frozen):
-    rank: int
-    code: str
-    id: str
+    """A cause of lost time, in one loop or in the whole run: what, where, what fixing it is worth, how."""
+
+    rank: int = Field(description="place in the order, from 1")
+    code: str = Field(description="stable code of the rule, such as H01")
+    id: str = Field(description="the rule's name, such as launch-bound")
     kind: Literal["finding"] = "finding"
-    status: Status
+    status: Status = Field(description="draft: not yet proven on enough labelled captures")
     title: str
-    severity: Severity
+    severity: Severity = Field(description="how wrong it is; what it is worth is in gain")
     confidence: Confidence
-    confidence_reason: str | None = None
+    confidence_reason: str | None = Field(default=None, description="why it is not high")
     fingerprint: str = Field(description="stable over runs: code, loop and places, never times")
     gain: Gain
-    where: tuple[Place, ...] = ()
-    evidence: dict[str, Any] = Field(default_factory=dict)
-    message: str
-    why: str
-    not_a_problem_when: str
-    check: str | None = None
+    where: tuple[Place, ...] = Field(default=(), description="places, worst first")
+    evidence: dict[str, Any] = Field(default_factory=dict, description="figures of the worst place; keys vary by rule")
+    message: str = Field(description="what was measured, in sentences")
+    why: str = Field(description="why it costs time; Markdown")
+    question: str | None = Field(default=None, description="for a reviewer; yes: the code could be faster")
+    not_a_problem_when: str = Field(description="when to leave it as it is; Markdown")
+    check: str | None = Field(default=None, description="how to verify the fix; Markdown")
     remedies: tuple[Remedy, ...] = ()
-    references: tuple[str, ...] = ()
+    references: tuple[str, ...] = Field(default=(), description="URLs")
 
 
 class KernelUse(Frozen):
     """A kernel in an iteration of a loop: how often it is launched, what all its launches take together."""
 
     name: str
-    launches: float
-    ms: float
+    launches: float = Field(description="of an iteration")
+    ms: float = Field(description="of an iteration, all launches together")
     others: int | None = Field(default=None, description="how many kernels this entry stands for, if not one")
 
 
@@ -87,21 +90,28 @@ class Loop(Frozen):
     id: int
     name: str
     nvtx_path: str | None = None
-    source: Literal["nvtx", "period", "unknown"]
+    source: Literal["nvtx", "period", "unknown"] = Field(
+        description="how it was found: by an NVTX range, by repeating kernels, or not: then it is all steady work"
+    )
     iterations: int
-    processes: int = 1
-    iteration_ms: float
-    iteration_ms_unprofiled: float | None = None
-    share_of_span: float
-    budget: dict[str, float] = Field(default_factory=dict)
+    processes: int = Field(default=1, description="that run this loop")
+    iteration_ms: float = Field(description="under the profiler")
+    iteration_ms_unprofiled: float | None = Field(default=None, description="as --iteration-time gave it")
+    share_of_span: float = Field(description="part of all steady time, 0 to 1")
+    budget: dict[str, float] = Field(
+        default_factory=dict, description="where an iteration's time goes; parts that add up to 1"
+    )
     deciles_ms: tuple[float, float, float] | None = Field(default=None, description="1st, median and 9th of its turns")
     launches: float = Field(default=0.0, description="kernels and graphs that an iteration starts")
     calls: float = Field(default=0.0, description="CUDA calls of an iteration; recording one costs the host time")
+    thread_calls: float | None = Field(default=None, description="those of the thread that makes most of them")
     kernels: tuple[KernelUse, ...] = Field(default=(), description="longest first; the last may stand for all others")
 
 
 class Input(Frozen):
-    kind: str
+    """A file that was read."""
+
+    kind: str = Field(description="what it is: nsys, ncu and so on")
     file: str
     producer: str | None = None
     producer_version: str | None = None
@@ -114,6 +124,10 @@ class Stall(Frozen):
     share: float
     means: str
     cure: str
+
+
+LIMITS = ("dram", "l2", "l1", "pipe", "tensor", "issue", "latency", "empty")
+NEEDED = {"limit": ("busy_pct",), "intensity": ("limit", "precision"), "empty": ("active_share",)}
 
 
 class Kernel(Frozen):
@@ -135,42 +149,69 @@ class Kernel(Frozen):
     occupancy_limit: str | None = None
     share_of_loop: float | None = None
 
+    @field_validator("facts")
+    @classmethod
+    def _facts_belong_together(cls, facts: dict[str, Any]) -> dict[str, Any]:
+        """A saved report may have been damaged: what is told together has to be there together."""
+        for key, value in facts.items():
+            if not isinstance(value, str if key in ("limit", "precision") else int | float):
+                raise ValueError(f"{key} is no figure")
+        if facts.get("limit") not in (None, *LIMITS):
+            raise ValueError("limit is none that is known")
+        for key, needed in NEEDED.items():
+            if (key in facts or facts.get("limit") == key) and not all(name in facts for name in needed):
+                raise ValueError(f"{key} wants {' and '.join(needed)}")
+        return facts
+
 
 class Run(Frozen):
-    devices: tuple[str, ...] = ()
+    """What ran: devices, loops, kernels."""
+
+    devices: tuple[str, ...] = Field(default=(), description="names, one entry a device")
     clocks_mhz: tuple[float, ...] = Field(default=(), description="highest SM clock of each device, where recorded")
-    span_ms: float = 0.0
-    cold_start_ms: float = 0.0
+    span_ms: float = Field(default=0.0, description="what was recorded, over all processes")
+    cold_start_ms: float = Field(default=0.0, description="the part before the steady state, set aside")
     loops: tuple[Loop, ...] = ()
     kernels: tuple[Kernel, ...] = ()
     frameworks: tuple[Framework, ...] = ()
+    programs: tuple[str, ...] = Field(default=(), description="executables that used the GPU")
 
 
 class Verdict(Frozen):
+    """The report in a word and in a sentence."""
+
     state: Literal["problems", "healthy", "cannot_tell"]
     text: str
 
 
 class Note(Frozen):
+    """What qualifies the figures."""
+
     code: str
     title: str = ""
     text: str
 
 
 class Unevaluated(Frozen):
+    """A rule that this recording cannot answer."""
+
     code: str
     title: str = ""
     reason: str
-    hint: str = ""
+    hint: str = Field(default="", description="how to record what it needs")
 
 
 class Suppressed(Frozen):
+    """A rule that would have fired, had not another explained what it saw."""
+
     code: str
-    by: str
+    by: str = Field(description="the code of that other rule")
     reason: str
 
 
 class Tool(Frozen):
+    """What wrote the report."""
+
     name: str = "gpudiag"
     version: str
 
@@ -183,9 +224,9 @@ class Report(Frozen):
     inputs: tuple[Input, ...]
     verdict: Verdict
     run: Run
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...] = Field(default=(), description="first things first")
     minor: tuple[Finding, ...] = Field(default=(), description="fired, but worth less than the reporting gate")
-    clear: tuple[str, ...] = ()
+    clear: tuple[str, ...] = Field(default=(), description="codes of the rules that found nothing")
     not_evaluated: tuple[Unevaluated, ...] = ()
     suppressed: tuple[Suppressed, ...] = ()
     notes: tuple[Note, ...] = ()

@@ -63,6 +63,7 @@ Framework = Literal["pytorch", "cupy", "numba", "jax", "triton", "cuda", "any"]
 Code = Annotated[str, StringConstraints(pattern=r"^[A-Z]+[0-9]{2,3}$")]
 Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Question = Annotated[str, StringConstraints(strip_whitespace=True, max_length=160, pattern=r"^[^\n{}]+\?$")]
 ParamName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
 
 SEVERITIES: tuple[Severity, ...] = ("info", "low", "medium", "high")
@@ -132,6 +133,9 @@ class Rule(Frozen):
     )
     message: Text = Field(description="Jinja; sees places (rows), total (sums), params, loop")
     why: Text = Field(description="why it costs time")
+    question: Question | None = Field(
+        default=None, description="for a reviewer: answered yes or no by reading the code, yes where it could be faster"
+    )
     not_a_problem_when: Text = Field(description="when to leave it alone")
     remedies: tuple[Slug, ...] = Field(default=(), description="files in remedies/")
     check: str | None = Field(default=None, description="how the reader can verify the fix")

@@ -66,7 +66,13 @@ class LoopModel:
         return [_Part(*part) for part in zip(self._lengths(drafts), drafts, strict=True)]
 
     def _lengths(self, drafts: Sequence[Draft]) -> list[float]:
-        """How long each process takes (ns); ranks of one job wait for one another."""
+        """How long each process takes (ns)."""
+        return [max(simulate.length(draft.graph, end), draft.at_least) for draft, end in self.ends(drafts)]
+
+    def ends(self, drafts: Sequence[Draft]) -> list[tuple[Draft, Floats]]:
+        """Each process's draft, the edges that its edits added among those of its graph, and the end of each of its
+        nodes (ns); ranks of one job wait for one another.
+        """
         ready = [_with_edges(draft) if draft.added else (draft.graph, draft) for draft in drafts]
         graphs = [one for one, _ in ready]
         if self.meet:
@@ -74,10 +80,7 @@ class LoopModel:
             found = ranks.ends(graphs, times[0], times[1], times[2], self.meet)
         else:
             found = [simulate.replay(one, d.duration, d.lag, d.release) for one, d in ready]
-        return [
-            max(simulate.length(one, end), draft.at_least)
-            for one, end, draft in zip(graphs, found, drafts, strict=True)
-        ]
+        return [(draft, end) for (_, draft), end in zip(ready, found, strict=True)]
 
     def _edited(
         self, drafts: list[Draft], variant: Sequence[Edit], chosen: Sequence[Selection], *, shared: bool = False

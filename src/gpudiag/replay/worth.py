@@ -78,11 +78,13 @@ class Ledger:
         self.con, self.settings = con, settings
         self.loops = {loop.id: loop for loop in loops}
         self.models: dict[int, tuple[LoopModel | None, float]] = {}
+        self.items: dict[tuple[str, int | None], Item] = {}  # by code and loop
 
     def item(self, rule: Rule, rows: list[Row], loop: Loop, total_ns: float) -> Item:
         """A finding of a loop, priced alone."""
         claim = bounds.claim(self.con, rule, rows, loop.id, total_ns)
         item = Item(rule, rows, loop, total_ns, claim, loop.share_of_span)
+        self.items[rule.code, loop.id] = item
         if rule.price is None or rule.price.kind == "test_needed":
             return item
         item.model, _ = self.model(loop)

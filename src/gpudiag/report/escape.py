@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 
 NAME_LIMIT = 90
+COMMAND_LIMIT = 400
+"""Commands are there to be pasted: none of ours is longer."""
 WORD_LIMIT = 120
 # Enough of a name to tell two apart; more would only cost time in the steps below.
 HARD_LIMIT = 20_000
@@ -114,9 +116,15 @@ def cell(markdown: str) -> str:
     return re.sub(r"(\\?)\|", lambda m: "\\¦" if m[1] else "\\|", markdown.replace("\n", " "))
 
 
+def bare(text: str, limit: int = HARD_LIMIT) -> str:
+    """One line for a format without markup: long words shortened, what cannot be seen made visible."""
+    line = re.sub(rf"\S{{{WORD_LIMIT + 1},}}", lambda m: short_name(m[0], WORD_LIMIT), one_line(text))
+    return middle(line, limit)
+
+
 def plain(text: str) -> str:
     """Text that Markdown shows as it is: no emphasis, links, HTML, mentions or block starts. One line."""
-    line = re.sub(rf"\S{{{WORD_LIMIT + 1},}}", lambda m: short_name(m[0], WORD_LIMIT), one_line(text))
+    line = bare(text)
     line = re.sub(r"\\(?=[!-/:-@\[-`{-~]|$)", r"\\\\", line)
     line = re.sub(r"[`*$]|(?<![^\W_])_|_(?![^\W_])|~(?=\S)|(?<=\S)~", r"\\\g<0>", line)
     line = re.sub(r"&(?=#?\w+;)", "&amp;", line)
@@ -130,7 +138,7 @@ def plain(text: str) -> str:
     return re.sub(r"^(?:[#>+=]|-(?=[\s-]|$))", r"\\\g<0>", line)
 
 
-def prose(text: str) -> str:
+def prose(text: str, limit: int = NAME_LIMIT) -> str:
     """One of our sentences, with `names` in backticks: the names through `code`, the rest through `plain`."""
     pieces = text.split("`")
     if len(pieces) % 2 == 0:
@@ -138,7 +146,7 @@ def prose(text: str) -> str:
     out: list[str] = []
     for i, piece in enumerate(pieces):
         if i % 2:
-            out.append(code(piece) if piece.strip() else "")
+            out.append(code(piece, limit) if piece.strip() else "")
             continue
         lead = " " if i and piece[:1].isspace() else ""
         trail = " " if i + 1 < len(pieces) and piece.strip() and piece[-1:].isspace() else ""
@@ -174,7 +182,9 @@ def authored(text: str) -> str:
             close_paragraph()
             out.append("")
     close_paragraph()
-    return "\n".join([*out, fence] if fence else out)
+    # Behind `**Why:** ` on one line, a fence would be none, and what is in it would be text.
+    start = [""] if out and _FENCE.match(out[0]) else []
+    return "\n".join([*start, *out, fence] if fence else [*start, *out])
 
 
 def _disarm(paragraph: str) -> str:
@@ -187,7 +197,9 @@ def _disarm(paragraph: str) -> str:
 
 
 def _disarm_text(text: str) -> str:
-    text = re.sub(r"<(?=[A-Za-z/!?])(?!https?://[^\s<>]+>)", "&lt;", text)
+    # An entity would bring back what is taken out here: `&#64;name` is a mention to GitHub.
+    text = re.sub(r"&(?=#?\w+;)", "&amp;", text)
+    text = re.sub(r"<(?=[A-Za-z/!?])(?!https?://[^\s<>]+>)", "&lt;", text).replace("-->", "--&gt;")
     text = text.replace("![", "\\![")
     text = re.sub(r"\]\((?!https?://)", r"]\\(", text)
     return re.sub(r"(?<![A-Za-z0-9])@(?=\w)", "@&#8203;", text)

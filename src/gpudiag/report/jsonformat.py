@@ -22,7 +22,7 @@ def tidy(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(key): tidy(item) for key, item in value.items()}
+        return {tidy(str(key)): tidy(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [tidy(item) for item in value]
     if isinstance(value, str):

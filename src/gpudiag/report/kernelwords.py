@@ -55,7 +55,7 @@ def shape(kernel: Kernel) -> str:
 def _waves(waves: float | None) -> str:
     if not waves:
         return ""
-    return " (all fit at once)" if waves <= 1 else f" ({waves:.3g} times what fits at once)"
+    return " (all fit at once)" if waves <= 1 else f" ({num(waves)} times what fits at once)"
 
 
 def explained(kernel: Kernel, cures: bool = True) -> list[str]:

@@ -38,12 +38,17 @@ class Safe(str):
 
 def render(report: Report, limit: int | None = None) -> str:
     """The whole report, ending in a newline. `limit`: findings told in full, the others get a line each."""
-    view = {**_view(report, limit), "titles": report.titles}
-    parts = (environment().get_template(f"{name}.md.j2").render(view).strip() for name in SECTIONS)
-    return "\n\n".join(part for part in parts if part) + "\n"
+    seen = view(report, limit)
+    return "\n\n".join(part for part in (section(name, seen) for name in SECTIONS) if part) + "\n"
 
 
-def _view(report: Report, limit: int | None) -> dict[str, Any]:
+def section(name: str, seen: Mapping[str, Any]) -> str:
+    """One template of the report, as Markdown. seen: what `view` gives."""
+    return environment().get_template(f"{name}.md.j2").render(seen).strip()
+
+
+def view(report: Report, limit: int | None = None) -> dict[str, Any]:
+    """All that the templates need, in this format's words; other formats for people show the same."""
     loops = {loop.id: loop for loop in report.run.loops}
     ordered = sorted(report.run.loops, key=lambda loop: -loop.share_of_span)
     named = {f.gain.loop for f in report.findings}
@@ -54,6 +59,7 @@ def _view(report: Report, limit: int | None) -> dict[str, Any]:
     folder = _common_folder(place for f in (*report.findings, *report.minor) for place in f.where)
     return {
         "report": report,
+        "titles": report.titles,
         "subject": _file_name(report.inputs[0].file) if report.inputs else "nothing",
         "facts": _facts(report),
         "folder": folder,
@@ -91,6 +97,7 @@ def environment() -> SandboxedEnvironment:
         "code": lambda text: Safe(escape.code(text)),
         "cell": lambda text: Safe(escape.cell(text if isinstance(text, Safe) else escape.plain(text))),
         "prose": lambda text: Safe(escape.prose(text)),
+        "command": lambda text: Safe(escape.prose(text, escape.COMMAND_LIMIT)),
         "authored": lambda text: Safe(escape.authored(text)),
         "file": _file_name,
         "percent": pct,

@@ -20,7 +20,7 @@ def check(path: Path, inputs: Iterable[Path] = ()) -> None:
     """Refuses, before any work is done, a folder or one of the inputs as the place to write to. Raises GpudiagError."""
     try:
         if path.is_dir():
-            raise GpudiagError(f"{path} is a folder: give -o a file, such as {path / 'report.md'}.")
+            raise GpudiagError(f"{path} is a folder: name a file in it, such as {path / 'report.md'}.")
         if any(_is_part_of(path, file) for file in inputs):
             raise GpudiagError(f"{path} is an input: give another place with -o, or it would be overwritten.")
     except OSError as error:
@@ -72,7 +72,7 @@ def _replace(text: str, path: Path, mode: int | None) -> None:
 
 
 def _unwritable(path: Path, error: OSError) -> GpudiagError:
-    return GpudiagError(f"{path} cannot be written ({error.strerror}): give another place with -o.")
+    return GpudiagError(f"{path} cannot be written ({error.strerror}): give another place.")
 
 
 def to_stdout(text: str, *, in_colour: bool = False) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -19,13 +20,22 @@ STYLES = {
     "markdown.h2": "bold underline",
     "markdown.h3": "bold yellow",
 }
+DUMB = ("dumb", "unknown")
 CLEAR_LINE = "\r\x1b[K"
+
+
+def on_terminal(stream: TextIO) -> bool:
+    """Whether the stream ends at a terminal that knows colours and can clear a line.
+
+    FORCE_COLOR is not asked: CI jobs set it for all they run, and what they pipe on has to stay Markdown.
+    """
+    return stream.isatty() and os.environ.get("TERM", "").lower() not in DUMB
 
 
 def show(markdown: str, stream: TextIO | None = None, width: int | None = None) -> None:
     """Prints the report: in colour on a terminal (NO_COLOR is honoured), as plain Markdown anywhere else."""
     stream = stream or sys.stdout
-    if not stream.isatty():
+    if not on_terminal(stream):
         stream.write(markdown)
         return
     from rich.console import Console
@@ -40,7 +50,7 @@ def show(markdown: str, stream: TextIO | None = None, width: int | None = None) 
     class Page(Markdown):
         elements: ClassVar = {**Markdown.elements, "heading_open": LeftHeading}
 
-    console = Console(file=stream, width=width, theme=Theme(STYLES), highlight=False)
+    console = Console(file=stream, width=width, theme=Theme(STYLES), highlight=False, force_terminal=True)
     console.width = min(console.width, WIDTH_LIMIT)
     console.print(Page(terminal(markdown), code_theme="ansi_dark"))
 
@@ -49,7 +59,7 @@ def show(markdown: str, stream: TextIO | None = None, width: int | None = None) 
 def progress(stream: TextIO | None = None) -> Iterator[Callable[[str], None]]:
     """Gives a function that shows the stage at work, once that has taken a second, and only on a terminal."""
     stream = stream or sys.stderr
-    if not stream or not stream.isatty():  # there is none after `2>&-`
+    if not stream or not on_terminal(stream):  # there is none after `2>&-`
         yield lambda _: None
         return
     latest = ""

@@ -61,6 +61,7 @@ class BudgetRow(NamedTuple):
     share: str
     bar: str
     words: str
+    key: str
 
 
 def budget_rows(loop: Loop) -> list[BudgetRow]:
@@ -73,6 +74,7 @@ def budget_rows(loop: Loop) -> list[BudgetRow]:
             share=pct(share),
             bar="█" * round(share * BAR) or "▏",
             words=UNUSED if key == "idle_other" and len(rows) == 1 else BUDGET.get(key) or plain(key.replace("_", " ")),
+            key=key,
         )
         for key, share in rows
     ]
@@ -148,8 +150,8 @@ def basis(finding: Finding, loops: Mapping[int, Loop]) -> str:
     return {"run": "the run", "window": "the steady time"}.get(finding.gain.basis, "one iteration")
 
 
-def headline(finding: Finding, loops: Mapping[int, Loop]) -> str:
-    """`up to 79 % of decode_token`."""
+def headline(finding: Finding, loops: Mapping[int, Loop], before: str = "the fixes above") -> str:
+    """`up to 79 % of decode_token`. before: what to call the findings of a better rank."""
     if finding.gain.kind == "test_needed":
         return "gain to be tested"
     alone = f"{SIZES[finding.gain.kind]} {pct(finding.gain.share)} of {basis(finding, loops)}"
@@ -157,9 +159,9 @@ def headline(finding: Finding, loops: Mapping[int, Loop]) -> str:
     if more is None:
         return alone
     if more < LITTLE:
-        return f"nothing more once the fixes above are made (alone {alone})"
+        return f"nothing more once {before} are made (alone {alone})"
     if finding.gain.share < LITTLE:
-        return f"nothing alone, {pct(more)} of what the fixes above leave"
+        return f"nothing alone, {pct(more)} of what {before} leave"
     return alone
 
 

@@ -1,0 +1,52 @@
+"""Arguments as people write them, read once: paths, thresholds, times."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from gpudiag import duration
+from gpudiag.errors import GpudiagError
+
+AnyPath = str | os.PathLike[str]
+Time = str | timedelta
+Times = Time | Mapping[str, Time]
+
+
+def path_of(path: AnyPath) -> Path:
+    return Path(os.path.expanduser(path))
+
+
+def each(paths: AnyPath | Iterable[AnyPath]) -> Iterable[AnyPath]:
+    return [paths] if isinstance(paths, str | os.PathLike) else paths
+
+
+def thresholds(overrides: Mapping[str, Any]) -> dict[str, float]:
+    wrong = next((name for name, value in overrides.items() if not _is_number(value)), None)
+    if wrong is not None:
+        raise GpudiagError(f"{overrides[wrong]!r} is no number: {wrong} wants one, such as 0.3.")
+    return {name: float(value) for name, value in overrides.items()}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def times(given: Times | None) -> dict[str, float]:
+    """Loop name, or "" for the longest, → ns."""
+    if given is None:
+        return {}
+    named = given if isinstance(given, Mapping) else {"": given}
+    return {loop: _nanoseconds(time) for loop, time in named.items()}
+
+
+def _nanoseconds(time: object) -> float:
+    if isinstance(time, timedelta):
+        return duration.nanoseconds(f"{time / timedelta(microseconds=1):f}us")
+    if not isinstance(time, str):  # seconds or milliseconds? Either is plausible, and wrong by a thousand.
+        raise GpudiagError(f"iteration_time={time!r} has no unit: write it as '3.57ms', or give a timedelta.")
+    return duration.nanoseconds(time)

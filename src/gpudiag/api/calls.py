@@ -1,0 +1,69 @@
+"""The functions of `import gpudiag`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+
+from gpudiag.api.arguments import AnyPath, Times, each, path_of, thresholds, times
+from gpudiag.api.difference import Diff
+from gpudiag.api.report import Report
+from gpudiag.errors import GpudiagError
+
+OneSide = Report | AnyPath | Iterable[Report | AnyPath]
+"""One side of a comparison, or repeats of it."""
+
+
+def explain(
+    *paths: AnyPath,
+    iteration_time: Times | None = None,
+    rules: AnyPath | Iterable[AnyPath] = (),
+    overrides: Mapping[str, float] | None = None,
+) -> Report:
+    """Explain what Nsight Systems or Nsight Compute recorded, as `gpudiag explain` does.
+
+    paths: captures in any form that the command line reads, given together as there; or one saved report.
+    iteration_time: how long one iteration takes without the profiler: "3.57ms" or a timedelta, for the longest loop;
+    or a mapping from loop name to time. rules: folders of your own rules. overrides: other thresholds, such as
+    {"H01.min_idle_share": 0.3}.
+
+    Raises GpudiagError with one sentence when a file cannot be read or an argument names nothing that exists.
+    """
+    from gpudiag import pipeline
+
+    if not paths:
+        raise GpudiagError("There is nothing to explain: give at least one file, such as report.nsys-rep.")
+    return Report(
+        *pipeline.pictured(
+            [path_of(path) for path in paths],
+            rule_dirs=[path_of(folder) for folder in each(rules)],
+            overrides=thresholds(overrides or {}),
+            iteration_times=times(iteration_time),
+        )
+    )
+
+
+def read(path: AnyPath) -> Report:
+    """A report that was saved as JSON, by `save` or by the command line. Raises GpudiagError."""
+    from gpudiag import savedreport
+
+    return Report(savedreport.read(path_of(path)))
+
+
+def diff(base: OneSide, head: OneSide) -> Diff:
+    """What changed from base to head, as `gpudiag diff` tells it, and whether it is more than noise.
+
+    A side is a report, or a file that `explain` takes; several are repeats of one program, which make the comparison
+    sharper. Raises GpudiagError.
+    """
+    from gpudiag import comparison, library
+
+    sides = [[one if isinstance(one, Report) else explain(one) for one in _side(given)] for given in (base, head)]
+    if not all(sides):
+        raise GpudiagError("There is nothing to compare: give each side a report or a file, such as report.json.")
+    before, now = ([one.data for one in side] for side in sides)
+    return Diff(comparison.compare(before, now, library.load().setting_values))
+
+
+def _side(given: OneSide) -> Iterable[Report | AnyPath]:
+    return [given] if isinstance(given, Report | str | os.PathLike) else given

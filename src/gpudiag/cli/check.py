@@ -1,0 +1,194 @@
+"""`gpudiag check`."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gpudiag.cli.arguments import FILES, OUTPUT, PAGE_FORMAT, RULE_DIRS, THRESHOLDS, TIMES, VERBOSE
+from gpudiag.cli.common import deliver, hurry, say
+from gpudiag.cli.sections import FAILED, Command
+
+if TYPE_CHECKING:
+    from gpudiag.gate.config import Config
+    from gpudiag.gate.result import Baseline
+    from gpudiag.model import Report
+
+
+LIMITS = (
+    ("budgets.LOOP", "of one loop: iteration_time, launches, idle, exposed_copies, exposed_communication, compute"),
+    ("findings", "which findings fail: fail_on, max_gain; which do not: allow, baseline, suppress"),
+    ("missing", '"fail" or "ignore": what becomes of a limit that cannot be checked'),
+)
+EXAMPLES = (
+    ("gpudiag check report.sqlite --init", "write limits to start from: today's figures with a margin"),
+    ("gpudiag check report.sqlite", "hold a capture, or a report that `explain` saved, to them"),
+    ("gpudiag check report.sqlite --iteration-time step=41ms", "with the time of an iteration without the profiler"),
+    (
+        "gpudiag check report.sqlite --baseline gpudiag-baseline.json --update-baseline",
+        "accept the findings of today; new ones fail from now on",
+    ),
+)
+EXIT_CODES = (
+    ("0", "every limit is kept, and no finding fails"),
+    ("1", "a limit is broken, a finding fails, or something could not be checked"),
+    FAILED,
+)
+
+
+@click.command(
+    cls=Command, sections={"What gpudiag.toml may hold": LIMITS, "Exit codes": EXIT_CODES}, examples=EXAMPLES
+)
+@FILES
+@click.option(
+    "--config",
+    "config_file",
+    metavar="TOML",
+    type=click.Path(path_type=Path),
+    help="The limits. Without it: gpudiag.toml, or [tool.gpudiag] in pyproject.toml, here or in a folder above, as far "
+    "up as the repository goes.",
+)
+@click.option(
+    "--baseline",
+    "baseline_file",
+    metavar="JSON",
+    type=click.Path(path_type=Path),
+    help="Findings known and accepted: only others fail, and those that grew clearly. [default: findings.baseline "
+    "of the configuration]",
+)
+@click.option("--update-baseline", is_flag=True, help="Write the findings of these files into the baseline first.")
+@click.option("--init", is_flag=True, help="Write a gpudiag.toml to start from: today's figures with a margin.")
+@PAGE_FORMAT
+@OUTPUT
+@RULE_DIRS
+@THRESHOLDS
+@TIMES
+@VERBOSE
+def check(
+    files: tuple[Path, ...],
+    config_file: Path | None,
+    baseline_file: Path | None,
+    update_baseline: bool,
+    init: bool,
+    form: str,
+    output: Path | None,
+    rule_dirs: tuple[Path, ...],
+    overrides: dict[str, float],
+    times: dict[str, float],
+    verbose: bool,
+) -> None:
+    """Hold a program to its performance budgets: a gate for CI.
+
+    FILE is a capture that `explain` reads, or one report that `explain --format json` wrote. The limits stand in
+    gpudiag.toml.
+    """
+    hurry()
+    from gpudiag import library, pipeline
+    from gpudiag.gate import check as gate
+    from gpudiag.report import checkpage
+    from gpudiag.report import output as place
+    from gpudiag.report.terminal import progress
+
+    if output:
+        place.check(output, files)
+    path = None if init else _config_path(config_file, bool(baseline_file))
+    config, baseline_path = _limits(path, baseline_file, update_baseline)
+    before = None if init else _baseline(baseline_path, new=update_baseline)
+    settings = library.load(rule_dirs).with_overrides(overrides).setting_values
+    with progress() as quiet:
+        report = pipeline.report(
+            files,
+            rule_dirs=rule_dirs,
+            overrides=overrides,
+            iteration_times=times,
+            progress=say if verbose else quiet,
+        )
+    if init:
+        _start(report, settings, config_file or output)
+        return
+    if update_baseline and baseline_path:
+        before = _update(report, config, before, settings, baseline_path)
+    result = gate.check(
+        report,
+        config,
+        before,
+        settings,
+        date.today(),
+        files=[str(file) for file in files],
+        config_name=str(path) if path else None,
+        baseline_name=str(baseline_path) if baseline_path else None,
+    )
+    deliver(checkpage.as_json(result) if form == "json" else checkpage.markdown(result), output, form == "markdown")
+    if not result.passed:
+        raise click.exceptions.Exit(1)
+
+
+def _config_path(given: Path | None, with_baseline: bool) -> Path | None:
+    from gpudiag.errors import GpudiagError
+    from gpudiag.gate import configfile
+
+    path = given or configfile.find(Path.cwd())
+    if path is None and not with_baseline:
+        raise GpudiagError(
+            f"There is no {configfile.NAME} here or above, as far as the repository goes: name one with --config, or "
+            "let `gpudiag check --init` write one."
+        )
+    return path if given else _short(path)
+
+
+def _short(path: Path | None) -> Path | None:
+    """As seen from here, where it lies here."""
+    return path.relative_to(Path.cwd()) if path and path.is_relative_to(Path.cwd()) else path
+
+
+def _limits(path: Path | None, baseline: Path | None, update: bool) -> tuple[Config, Path | None]:
+    """The configuration and the place of the baseline. Raises GpudiagError, also where nothing could ever fail."""
+    from gpudiag.errors import GpudiagError
+    from gpudiag.gate import configfile
+    from gpudiag.gate.config import Config
+
+    config = configfile.read(path) if path else Config()
+    if baseline is None and path and config.findings.baseline:
+        baseline = path.parent / config.findings.baseline
+    if update and baseline is None:
+        raise GpudiagError("--update-baseline wants to know which: give --baseline, or findings.baseline in the TOML.")
+    if path and not config.limits_something(with_baseline=baseline is not None):
+        raise GpudiagError(f"{path} sets no limit: give [budgets.…], findings.fail_on, max_gain or a baseline.")
+    return config, baseline
+
+
+def _baseline(path: Path | None, *, new: bool) -> Baseline | None:
+    from gpudiag.gate import known
+
+    return known.read(path) if path and not (new and not path.exists()) else None
+
+
+def _update(
+    report: Report, config: Config, before: Baseline | None, settings: dict[str, float], path: Path
+) -> Baseline:
+    """Writes the new baseline. Raises GpudiagError where the report is no ground for one."""
+    from gpudiag.errors import GpudiagError
+    from gpudiag.gate import check as gate
+    from gpudiag.gate import known
+    from gpudiag.report.output import to_file
+
+    if report.verdict.state == "cannot_tell":
+        raise GpudiagError(f"{path} was left as it is: this report cannot tell what is wrong with the program.")
+    baseline = gate.updated_baseline(report, config, before, settings, date.today())
+    to_file(known.text(baseline), path)
+    return baseline
+
+
+def _start(report: Report, settings: dict[str, float], place: Path | None) -> None:
+    from gpudiag.errors import GpudiagError
+    from gpudiag.gate import configfile, starter
+    from gpudiag.report.output import to_file
+
+    path = place or Path(configfile.NAME)
+    if path.exists():
+        raise GpudiagError(f"{path} exists: --init writes a new file only; name another one with --config.")
+    to_file(starter.text(report, settings), path)
+    say(f"wrote {path}: read it, then run `gpudiag check` without --init")

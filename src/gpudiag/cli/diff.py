@@ -1,0 +1,164 @@
+"""`gpudiag diff`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gpudiag import duration
+from gpudiag.cli.arguments import OUTPUT, THRESHOLDS, VERBOSE
+from gpudiag.cli.common import deliver, hurry, say
+from gpudiag.cli.completion import captures
+from gpudiag.cli.sections import FAILED, Command
+from gpudiag.errors import GpudiagError
+
+if TYPE_CHECKING:
+    from gpudiag.model import Report
+    from gpudiag.pipeline import Progress
+
+VERDICTS = (
+    ("regression", "head is slower, and two recordings of one program do not differ by as much"),
+    ("improvement", "head is faster, likewise"),
+    ("noise", "the same work, and no more difference than there always is"),
+    (
+        "cannot_tell",
+        "the profiler or chance may have made the difference; the text says what would tell",
+    ),
+    ("incomparable", "another GPU, another kind of capture, no loop in common: the text says what"),
+)
+EXAMPLES = (
+    ("gpudiag diff base.json head.nsys-rep", "the base's report was saved with `gpudiag explain -o base.json`"),
+    ("gpudiag diff main.sqlite branch.sqlite --format markdown -o diff.md", "a page for a pull request"),
+    ("gpudiag diff base.json head.json --fail-on-regression", "a gate for CI"),
+    (
+        "gpudiag diff a1.sqlite b1.sqlite --base a2.sqlite --head b2.sqlite",
+        "two recordings a side",
+    ),
+    (
+        "gpudiag diff a.sqlite b.sqlite --base-time 3.57ms --head-time 3.21ms",
+        "iteration times measured without the profiler; several of one side are repeats",
+    ),
+)
+EXIT_CODES = (
+    ("0", "compared; also where it cannot be told"),
+    ("1", "a regression, with --fail-on-regression"),
+    ("2", "incomparable: the reason stands on stderr, and the page or JSON that tells it is written all the same"),
+    FAILED,
+)
+
+
+def _times(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, list[float]]:
+    """`3.57ms` or `LOOP=3.57ms`, repeated, as {loop name or "": milliseconds}; one loop's are repeats."""
+    times: dict[str, list[float]] = {}
+    for value in values:
+        match = re.fullmatch(r"(?:(.+)=)?(.*)", value, re.DOTALL)
+        assert match is not None
+        try:
+            times.setdefault(match[1] or "", []).append(duration.nanoseconds(match[2]) / 1e6)
+        except GpudiagError as error:
+            raise click.BadParameter(str(error)) from None
+    return times
+
+
+@click.command(cls=Command, sections={"Verdicts": VERDICTS, "Exit codes": EXIT_CODES}, examples=EXAMPLES)
+@click.argument("base", metavar="BASE", type=click.Path(path_type=Path), shell_complete=captures)
+@click.argument("head", metavar="HEAD", type=click.Path(path_type=Path), shell_complete=captures)
+@click.option(
+    "--base",
+    "more_base",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Another recording of the base, of the same program: shows how much runs differ. Repeatable.",
+)
+@click.option(
+    "--head",
+    "more_head",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Another recording of the head. Repeatable.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "markdown", "json"]),
+    help="A few lines, a page, or everything for programs.  [default: what OUT ends in (.md, .json), else text]",
+)
+@OUTPUT
+@click.option(
+    "--base-time",
+    "base_times",
+    metavar="[LOOP=]TIME",
+    multiple=True,
+    callback=_times,
+    help="How long an iteration of the base takes without the profiler. Repeat it for each run measured.",
+)
+@click.option(
+    "--head-time",
+    "head_times",
+    metavar="[LOOP=]TIME",
+    multiple=True,
+    callback=_times,
+    help="The same of the head.",
+)
+@click.option("--fail-on-regression", is_flag=True, help="Exit with 1 if head is slower.")
+@THRESHOLDS
+@VERBOSE
+def diff(
+    base: Path,
+    head: Path,
+    more_base: tuple[Path, ...],
+    more_head: tuple[Path, ...],
+    form: str | None,
+    output: Path | None,
+    base_times: dict[str, list[float]],
+    head_times: dict[str, list[float]],
+    fail_on_regression: bool,
+    overrides: dict[str, float],
+    verbose: bool,
+) -> None:
+    """Compare two recordings: is HEAD faster or slower than BASE, by how much, and why.
+
+    BASE and HEAD are captures that `explain` reads, or reports that it saved as JSON (several ranks, or a timeline
+    with its kernels' profiles: save them as one report first). The answer is an interval that counts in what the
+    profiler adds and what runs differ by. --set takes thresholds called settings.diff_….
+    """
+    hurry()
+    from gpudiag import comparison, library
+    from gpudiag.report import diffpage
+    from gpudiag.report import output as place
+    from gpudiag.report.terminal import progress
+
+    files = (base, *more_base), (head, *more_head)
+    if output:
+        place.check(output, [*files[0], *files[1]])
+    form = form or {".md": "markdown", ".json": "json"}.get(output.suffix.lower() if output else "", "text")
+    settings = _settings(overrides, library.load().with_overrides(overrides).setting_values)
+    with progress() as quiet:
+        sides = [_reports(side, say if verbose else quiet) for side in files]
+    found = comparison.compare(sides[0], sides[1], settings, base_times, head_times)
+    write = {"text": diffpage.text, "markdown": diffpage.markdown, "json": diffpage.as_json}[form]
+    deliver(write(found), output, in_colour=form == "markdown")
+    if found.state == "incomparable":
+        raise GpudiagError(found.text)
+    if fail_on_regression and found.state == "regression":
+        raise click.exceptions.Exit(1)
+
+
+def _settings(overrides: Mapping[str, float], values: dict[str, float]) -> dict[str, float]:
+    """Other thresholds than those of the comparison would change the reports, of which one may be saved already."""
+    other = next((name for name in overrides if not name.startswith("settings.diff_")), None)
+    if other:
+        raise GpudiagError(f"--set {other}: a comparison takes thresholds called settings.diff_… only.")
+    return values
+
+
+def _reports(files: tuple[Path, ...], progress: Progress) -> list[Report]:
+    from gpudiag import pipeline
+
+    return [pipeline.report([file], progress=progress) for file in files]

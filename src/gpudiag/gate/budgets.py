@@ -1,0 +1,128 @@
+"""Each limit of each budget, measured on the loops that it is about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from gpudiag.gate.config import LONGEST, Budget, Config
+from gpudiag.gate.result import BudgetCheck, Limit
+from gpudiag.library import near
+from gpudiag.model import Loop, Report
+
+SAME = 1e-6  # saved reports hold six digits: no difference below counts
+
+
+class Measure(NamedTuple):
+    limit: Limit
+    unit: str
+    at_least: bool
+    of: Callable[[Loop], float]
+
+
+MEASURES = (
+    Measure("iteration_time", "ms", False, lambda loop: loop.iteration_ms_unprofiled or loop.iteration_ms),
+    Measure("launches", "launches", False, lambda loop: loop.launches),
+    Measure("idle", "share", False, lambda loop: sum(idleness(loop).values())),
+    Measure("exposed_copies", "share", False, lambda loop: loop.budget.get("exposed_copy", 0.0)),
+    Measure("exposed_communication", "share", False, lambda loop: loop.budget.get("exposed_communication", 0.0)),
+    Measure("compute", "share", True, lambda loop: loop.budget.get("compute", 0.0)),
+)
+
+
+def check_budgets(config: Config, report: Report) -> tuple[BudgetCheck, ...]:
+    """Every limit, on every loop that it speaks of; one that no loop can answer is `unknown`."""
+    checks: list[BudgetCheck] = []
+    for name, loops in assigned(config.budgets, report.run.loops):
+        limits = config.budgets[name]
+        for measure in MEASURES:
+            allowed = getattr(limits, measure.limit)
+            if allowed is None:
+                continue
+            if loops:
+                checks += [_measured(name, measure, allowed, loop) for loop in loops]
+            else:
+                reason = _absent(name, config.budgets, report)
+                checks.append(_check(name, measure, allowed, state="unknown", reason=reason))
+    return tuple(checks)
+
+
+def assigned(budgets: dict[str, Budget], loops: Sequence[Loop]) -> list[tuple[str, list[Loop]]]:
+    """Each budget with its loops: a loop that is named, or the longest, is no business of a pattern any more."""
+    named = {name: [loop for loop in loops if name in (loop.name, loop.nvtx_path)] for name in budgets}
+    if LONGEST in budgets and not named[LONGEST]:
+        named[LONGEST] = sorted(loops, key=lambda loop: -loop.share_of_span)[:1]
+    taken = {loop.id for found in named.values() for loop in found}
+    for name in budgets:
+        if "*" in name and not named[name]:
+            named[name] = [loop for loop in loops if loop.id not in taken and _fits(name, loop)]
+            taken |= {loop.id for loop in named[name]}
+    return list(named.items())
+
+
+def idleness(loop: Loop) -> dict[str, float]:
+    """The causes of idleness, largest first."""
+    parts = {key: share for key, share in loop.budget.items() if key.startswith("idle_") and share > 0}
+    return dict(sorted(parts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _fits(pattern: str, loop: Loop) -> bool:
+    form = re.compile(".*".join(map(re.escape, re.sub(r"\*+", "*", pattern).split("*"))), re.DOTALL)
+    return any(form.fullmatch(name) for name in (loop.name, loop.nvtx_path) if name)
+
+
+def _measured(name: str, measure: Measure, allowed: float, loop: Loop) -> BudgetCheck:
+    lacking = _lacking(measure, loop)
+    if lacking:
+        return _check(name, measure, allowed, state="unknown", loop=loop.name, reason=lacking)
+    value = measure.of(loop)
+    over = allowed - value if measure.at_least else value - allowed
+    basis = None
+    if measure.limit == "iteration_time":
+        basis = "unprofiled" if loop.iteration_ms_unprofiled else "recorded"
+    return _check(
+        name,
+        measure,
+        allowed,
+        state="broken" if over > SAME * max(allowed, value) else "kept",
+        loop=loop.name,
+        measured=value,
+        basis=basis,
+        parts=idleness(loop) if measure.limit == "idle" else {},
+    )
+
+
+def _check(name: str, measure: Measure, allowed: float, **more: object) -> BudgetCheck:
+    facts = {"budget": name, "limit": measure.limit, "unit": measure.unit, "at_least": measure.at_least}
+    return BudgetCheck.model_validate({**facts, "allowed": allowed, **more})
+
+
+def _lacking(measure: Measure, loop: Loop) -> str:
+    """Why the loop cannot answer, if it cannot: a figure that was never taken must not read as 0."""
+    if loop.source == "unknown" and measure.unit != "share":
+        return "nothing repeats in the recording, so there is no iteration to measure"
+    if measure.unit == "launches" and not (loop.launches or loop.kernels):
+        return "the report does not count launches: make it anew from the capture"
+    if measure.unit == "share" and not loop.budget:
+        return "the report does not tell where the time of this loop goes"
+    return ""
+
+
+def _absent(name: str, budgets: dict[str, Budget], report: Report) -> str:
+    loops = report.run.loops
+    if not loops and report.run.kernels:
+        return "the report holds profiles of kernels only: a loop needs a timeline, so check one of Nsight Systems"
+    if not loops:
+        return f"no loop was found. {report.verdict.text}".strip()
+    if "*" in name:
+        others = " that has no budget of its own" if len(budgets) > 1 else ""
+        return f"no loop{others} is called so; there {_listed(loops)}"
+    names = dict.fromkeys(known for loop in loops for known in (loop.name, loop.nvtx_path) if known)
+    return f"no loop is called so{near(name, names).rstrip('?')}; there {_listed(loops)}"
+
+
+def _listed(loops: Sequence[Loop]) -> str:
+    names = list(dict.fromkeys(f"`{loop.name}`" for loop in loops))
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ("is " if len(names) == 1 else "are ") + ", ".join(names[:5]) + more

@@ -1,0 +1,143 @@
+"""The baseline: which finding is which known one, over runs in which lines moved and samples fell elsewhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import date
+from pathlib import Path, PurePosixPath
+
+from pydantic import ValidationError
+
+from gpudiag.errors import GpudiagError
+from gpudiag.gate.result import Baseline, KnownFinding
+from gpudiag.model import Finding, Place, Report
+
+LARGEST = 20_000_000  # bytes
+DIGITS = 2  # of a share: more would change with every run
+Key = tuple[str | None, ...]
+
+
+def read(path: Path) -> Baseline:
+    """The baseline in the file. Raises GpudiagError."""
+    again = "Write it again: `gpudiag check --baseline … --update-baseline CAPTURE`."
+    try:
+        if path.stat().st_size > LARGEST:
+            raise GpudiagError(f"{path} is too large for a baseline. {again}")
+        content = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise GpudiagError(f"There is no baseline {path}: write it with --update-baseline.") from None
+    except OSError as error:
+        raise GpudiagError(f"{path} cannot be read ({error.strerror}).") from None
+    except (ValueError, RecursionError):
+        raise GpudiagError(f"{path} is not JSON. {again}") from None
+    try:
+        return Baseline.model_validate(content, extra="ignore")
+    except (ValidationError, RecursionError) as error:
+        place = ".".join(map(str, error.errors()[0]["loc"])) if isinstance(error, ValidationError) else "nesting"
+        raise GpudiagError(f"{path} is no baseline of gpudiag ({place or 'no object'}). {again}") from None
+
+
+def text(baseline: Baseline) -> str:
+    """Indented JSON, the same for the same findings."""
+    return json.dumps(baseline.model_dump(mode="json", exclude_none=True), indent=2, allow_nan=False) + "\n"
+
+
+def matched(report: Report, baseline: Baseline) -> dict[int, KnownFinding]:
+    """Place in the report (its findings, then its minor ones) → the known finding that it is.
+
+    By fingerprint, else by rule and a place that both have. Each known finding is used once.
+    """
+    findings = (*report.findings, *report.minor)
+    left = list(baseline.findings)
+    found: dict[int, KnownFinding] = {}
+    for index, finding in enumerate(findings):
+        same = next((e for e in left if e.code == finding.code and e.fingerprint == finding.fingerprint), None)
+        if same:
+            found[index] = same
+            left.remove(same)
+    for index, finding in enumerate(findings):
+        if index in found:
+            continue
+        near = [(_nearness(entry, finding, report), entry) for entry in left if entry.code == finding.code]
+        (shared, _), best = max(near, key=lambda item: item[0], default=((0, False), None))
+        if best and shared:
+            found[index] = best
+            left.remove(best)
+    return found
+
+
+def _nearness(entry: KnownFinding, finding: Finding, report: Report) -> tuple[int, bool]:
+    """How many places both have, and whether the loop is the same; without places the loop tells."""
+    same_loop = entry.loop == loop_name(finding, report)
+    if not entry.places and not finding.where:
+        return int(same_loop), same_loop
+    by_line = all(any(place.file for place in places) for places in (entry.places, finding.where))
+    return len(_sites(entry.places, by_line) & _sites(finding.where, by_line)), same_loop
+
+
+def _sites(places: Iterable[Place], by_line: bool) -> set[Key]:
+    """Places as they survive an edit: file and function; range or kernel where one side has no lines."""
+    if by_line:
+        return {(base_name(place.file), place.function) for place in places if place.file}
+    return {(place.nvtx or place.kernel,) for place in places if place.nvtx or place.kernel}
+
+
+def base_name(file: str) -> str:
+    """Checkouts lie elsewhere on each machine."""
+    return PurePosixPath(file.replace("\\", "/")).name
+
+
+def loop_name(finding: Finding, report: Report) -> str | None:
+    gain = finding.gain
+    loops = {loop.id: loop.nvtx_path or loop.name for loop in report.run.loops}
+    return loops.get(gain.loop) if gain.basis == "loop" and gain.loop is not None else None
+
+
+def worth(finding: Finding, report: Report) -> float | None:
+    """What the fix saves of all steady time (of one launch where only kernels were profiled); None: to be tested."""
+    gain = finding.gain
+    if gain.kind == "test_needed":
+        return None
+    loops = {loop.id: loop for loop in report.run.loops}
+    loop = loops.get(gain.loop) if gain.basis == "loop" and gain.loop is not None else None
+    return gain.share * (loop.share_of_span if loop else 1.0)
+
+
+def grew(now: float | None, then: float | None, settings: Mapping[str, float]) -> bool:
+    """Whether the finding is worth clearly more than when it was accepted: more than runs and replays differ by."""
+    if now is None or then is None:
+        return False
+    return now - then > settings["known_grown_share"] and now > then * settings["known_grown_times"]
+
+
+def entry(finding: Finding, report: Report, before: KnownFinding | None, grown: bool, today: date) -> KnownFinding:
+    """The finding as the baseline keeps it. What did not clearly grow keeps its old figure: no creeping, no noise."""
+    value = worth(finding, report)
+    places = {
+        tuple(place.model_dump().values()): place
+        for place in (
+            Place(
+                file=base_name(p.file) if p.file else None,
+                function=p.function,
+                nvtx=p.nvtx,
+                kernel=None if p.file else p.kernel,
+            )
+            for p in finding.where
+        )
+    }
+    if before and not grown:
+        value = before.worth if before.worth is not None else value
+    return KnownFinding(
+        code=finding.code,
+        title=finding.title,
+        loop=loop_name(finding, report),
+        fingerprint=finding.fingerprint,
+        places=tuple(place for _, place in sorted(places.items(), key=lambda item: [str(x or "") for x in item[0]])),
+        worth=None if value is None else round(value, DIGITS),
+        since=before.since if before else today,
+    )
+
+
+def ordered(entries: Iterable[KnownFinding]) -> Baseline:
+    return Baseline(findings=tuple(sorted(entries, key=lambda e: (e.code, e.loop or "", e.fingerprint))))

@@ -1,0 +1,68 @@
+"""How limits are written: times with their unit, shares as `15 %` or 0.15, counts, days."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import date, datetime
+
+from gpudiag import duration
+from gpudiag.errors import GpudiagError
+
+TIME = r"^\d+(\.\d+)? ?(ns|us|µs|ms|s)$"
+PERCENT = r"^\d+(\.\d+)? ?%$"
+
+
+def time_ms(value: object) -> float:
+    """`"4.2 ms"` in milliseconds. Raises ValueError with what is wanted instead."""
+    if _is_number(value):
+        raise ValueError(f'lacks its unit: write "{value} ms", or ns, us, s')
+    if not isinstance(value, str) or not re.match(TIME, value):
+        raise ValueError(f'is {shown(value)}, no time such as "4.2 ms" (ns, us, ms or s)')
+    try:
+        return duration.nanoseconds(value) / duration.UNITS["ms"]
+    except GpudiagError:
+        raise ValueError(f"is {shown(value)}: an iteration takes more than nothing and less than a day") from None
+
+
+def share(value: object) -> float:
+    """`"15 %"` or 0.15 as a part of 1. Raises ValueError with what is wanted instead."""
+    if isinstance(value, str) and re.match(PERCENT, value):
+        part = float(value.rstrip("% ")) / 100
+    elif _is_number(value):
+        part = float(value)  # type: ignore[arg-type]
+    else:
+        raise ValueError(f'is {shown(value)}, no share such as "15 %" or 0.15')
+    if not 0 <= part <= 1:
+        hint = f': write "{value} %"' if _is_number(value) and 1 < part <= 100 else ""
+        raise ValueError(f"is {shown(value)}, but a share is at least 0 and at most 1 (100 %){hint}")
+    return part
+
+
+def count(value: object) -> float:
+    """A number of things, at least 0. Raises ValueError with what is wanted instead."""
+    if not _is_number(value) or not 0 <= float(value) < math.inf:  # type: ignore[arg-type]
+        raise ValueError(f"is {shown(value)}, no count such as 420")
+    return float(value)  # type: ignore[arg-type]
+
+
+def day(value: object) -> date:
+    """`2027-03-31`, as TOML's own date or as text. Raises ValueError with what is wanted instead."""
+    if isinstance(value, str) and re.match(r"^\d{4}-\d{2}-\d{2}$", value):
+        try:
+            return date.fromisoformat(value)
+        except ValueError:
+            pass
+    if not isinstance(value, date) or isinstance(value, datetime):
+        raise ValueError(f"is {shown(value)}, no day such as 2027-03-31")
+    return value
+
+
+def shown(value: object) -> str:
+    """The value as it was written, near enough, short enough for a sentence."""
+    text = str(value) if isinstance(value, date) else repr(value)
+    return text if len(text) <= 40 else f"{text[:39]}…"
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

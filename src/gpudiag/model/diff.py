@@ -1,0 +1,147 @@
+"""Two reports compared: the JSON contract of `gpudiag diff`, keys in this order."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from gpudiag.model.report import Place, Tool
+from gpudiag.model.rule import Frozen
+
+DiffState = Literal["regression", "improvement", "noise", "cannot_tell"]
+
+
+class Ratio(Frozen):
+    """The new time over the old one: below 1 is faster. The true ratio lies between low and high."""
+
+    value: float
+    low: float
+    high: float
+
+
+class Side(Frozen):
+    """What was given for one side. Several reports are repeats of one another."""
+
+    files: tuple[str, ...]
+    reports: int
+    kind: Literal["timeline", "kernels", "nothing"]
+    devices: tuple[str, ...] = ()
+    clocks_mhz: tuple[float, ...] = Field(
+        default=(),
+        description="highest SM clock of each device, where recorded; of kernel profiles, the clock while measured",
+    )
+
+
+class Times(Frozen):
+    """An iteration of one side. `ms` is what is compared: the unprofiled time where known, else the recorded one.
+
+    least_ms to most_ms: where the time without the profiler lies, as one recording shows it.
+    """
+
+    ms: float
+    least_ms: float
+    most_ms: float
+    recorded_ms: tuple[float, ...] = Field(description="of each report")
+    unprofiled_ms: tuple[float, ...] = ()
+    host_bound: bool = Field(
+        default=False, description="the host sets the pace: the profiler may have added much to the recorded time"
+    )
+    busy_ms: float = Field(description="in which the GPU computes, copies or communicates")
+    iterations: int
+    launches: float
+    calls: float
+
+
+class BudgetChange(Frozen):
+    """A category of the budget: time of an iteration, as recorded."""
+
+    category: str
+    base_ms: float
+    head_ms: float
+
+
+class KernelChange(Frozen):
+    """A kernel of a loop. The change is by_count_ms (launched more or less often, each as long as before) plus
+    by_duration_ms (as often as now, each longer or shorter).
+    """
+
+    name: str
+    renamed: str | None = Field(default=None, description="its name in head, where only template arguments differ")
+    state: Literal["new", "gone", "changed"]
+    base_launches: float = 0.0
+    head_launches: float = 0.0
+    base_ms: float = 0.0
+    head_ms: float = 0.0
+    by_count_ms: float | None = None
+    by_duration_ms: float | None = None
+
+
+class FindingChange(Frozen):
+    """A cause in base, head or both; `saves` is what its fix is worth, in ms of its loop's iteration or its kernel."""
+
+    state: Literal["new", "gone", "better", "worse", "unchanged", "not_evaluated"]
+    code: str
+    title: str
+    loop: str | None = None
+    matched_by: Literal["fingerprint", "place"] | None = None
+    base_fingerprint: str | None = None
+    head_fingerprint: str | None = None
+    base_share: float | None = Field(default=None, description="part of the iteration that the fix would remove")
+    head_share: float | None = None
+    base_saves_ms: float | None = None
+    head_saves_ms: float | None = None
+    where: Place | None = Field(default=None, description="worst place: head's, or base's where it is gone")
+    reason: str | None = Field(default=None, description="why head could not be asked")
+
+
+class LoopChange(Frozen):
+    """A loop found in both; names differ where it was recognised by its kernels."""
+
+    name: str
+    head_name: str
+    matched_by: Literal["nvtx", "name", "kernels"]
+    state: DiffState
+    text: str
+    ratio: Ratio
+    share_of_span: float = Field(description="of base's steady time")
+    same_work: bool = Field(description="as many calls and launches of the same kernels, and the GPU as long at work")
+    host_bound: bool = Field(description="so is at least one side, as recorded")
+    base: Times
+    head: Times
+    budget: tuple[BudgetChange, ...] = ()
+    kernels: tuple[KernelChange, ...] = Field(default=(), description="largest change first")
+    same_kernels: int = Field(default=0, description="kernels that changed too little to be listed")
+
+
+class ProfileChange(Frozen):
+    """A kernel that Nsight Compute measured: one launch, in ms."""
+
+    name: str
+    head_name: str | None = None
+    matched_by: Literal["name", "template", "only one"] | None = None
+    state: Literal["regression", "improvement", "noise", "new", "gone"]
+    base_ms: float | None = None
+    head_ms: float | None = None
+    ratio: Ratio | None = None
+    base_facts: dict[str, float | str | None] = Field(default_factory=dict)
+    head_facts: dict[str, float | str | None] = Field(default_factory=dict)
+
+
+class Diff(Frozen):
+    """The JSON contract, version 1: keys are added, never changed. `reasons` say why nothing could be compared."""
+
+    schema_version: Literal[1] = 1
+    tool: Tool
+    state: Literal["regression", "improvement", "noise", "cannot_tell", "incomparable"]
+    text: str
+    reasons: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    base: Side
+    head: Side
+    ratio: Ratio | None = Field(default=None, description="of all loops in both, weighted by their turns")
+    loops: tuple[LoopChange, ...] = ()
+    base_only: tuple[str, ...] = Field(default=(), description="loops that head does not show")
+    head_only: tuple[str, ...] = ()
+    profiles: tuple[ProfileChange, ...] = ()
+    findings: tuple[FindingChange, ...] = ()

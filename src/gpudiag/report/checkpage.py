@@ -1,0 +1,193 @@
+"""The answer of `gpudiag check`: Markdown that reads well in a log, JSON for bots."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from gpudiag.gate.result import BudgetCheck, CheckResult, FindingCheck, KnownFinding, SuppressionCheck
+from gpudiag.model import Place
+from gpudiag.report import jsonformat
+from gpudiag.report.escape import code, plain, prose
+from gpudiag.report.words import BUDGET, SIZES, duration, plural
+from gpudiag.templating import num, pct
+
+STATES = {"broken": "**broken:** ", "unknown": "**not checked:** ", "kept": "kept: "}
+FIGURES: dict[str, Callable[[float], str]] = {"ms": duration, "share": pct, "launches": num}
+EXACT: dict[str, Callable[[float], str]] = {
+    "ms": lambda value: f"{value:,.6g} ms",
+    "share": lambda value: f"{value * 100:.6g} %",
+    "launches": lambda value: f"{value:,.8g}",
+}
+SUBJECTS = {
+    "iteration_time": "takes {} an iteration",
+    "launches": "starts {} kernels and graphs an iteration",
+    "idle": "leaves the GPU idle {} of an iteration",
+    "exposed_copies": "only copies memory {} of an iteration",
+    "exposed_communication": "only exchanges data between GPUs {} of an iteration",
+    "compute": "computes {} of an iteration",
+}
+BASES = {
+    "unprofiled": "measured without the profiler",
+    "recorded": "as recorded: the profiler's own cost is in it; give the real time with `--iteration-time`",
+}
+T = TypeVar("T")
+CAUSES = 2  # of idleness: the first two say what to look at
+
+
+def as_json(result: CheckResult) -> str:
+    """Indented ASCII JSON, ending in a newline."""
+    return json.dumps(jsonformat.tidy(result.model_dump(mode="json")), indent=2, allow_nan=False) + "\n"
+
+
+def markdown(result: CheckResult) -> str:
+    """The page, ending in a newline."""
+    failing = _those(result.findings, "failed")
+    parts = [
+        f"# gpudiag check: {'passed' if result.passed else 'failed'}\n\n{_summary(result)}",
+        _section("Budgets", sorted(result.budgets, key=lambda one: list(STATES).index(one.state)), budget_line),
+        _section("Findings that fail", failing, failing_line),
+        _next(result, failing),
+        _section("Known findings", _those(result.findings, "known"), quiet_line),
+        _section("Suppressed or allowed", _those(result.findings, "suppressed", "allowed"), quiet_line),
+        _section("Findings that pass", _those(result.findings, "passed"), quiet_line),
+        _notes(result),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _summary(result: CheckResult) -> str:
+    count = {state: sum(one.state == state for one in result.budgets) for state in STATES}
+    said = []
+    if result.budgets:
+        said.append(f"{count['kept']} of {plural(len(result.budgets), 'limit')} kept")
+        said += [f"{count['broken']} broken"] if count["broken"] else []
+        said += [f"{count['unknown']} could not be checked"] if count["unknown"] else []
+    failing = len(_those(result.findings, "failed"))
+    told = plural(failing, "finding") if failing else "no finding"
+    said.append(f"{told} {'fail' if failing > 1 else 'fails'}")
+    inputs = ", ".join(map(code, result.files[:3])) + (" …" if len(result.files) > 3 else "")
+    against = f" against {code(result.config)}" if result.config else ""
+    lines = [f"{inputs or 'The report'}{against}: {', '.join(said)}."]
+    if result.verdict.state == "cannot_tell":
+        outcome = "so it fails" if result.unchecked_fails else 'which `missing = "ignore"` lets pass'
+        lines.append(f"**The report cannot tell whether this program is healthy, {outcome}:** {_text(result)}")
+    elif count["unknown"]:
+        outcome = (
+            'counts as a failure, unless the configuration says `missing = "ignore"`'
+            if result.unchecked_fails
+            else 'is not a failure here (`missing = "ignore"`), but nobody knows whether it is kept'
+        )
+        lines.append(f"A limit that could not be checked {outcome}.")
+    return "\n\n".join(lines)
+
+
+def _text(result: CheckResult) -> str:
+    return prose(result.verdict.text)
+
+
+def budget_line(one: BudgetCheck) -> str:
+    """`broken: iter takes 17.3 ms an iteration, at most 12 ms allowed: 44 % over`."""
+    bound = "at least" if one.at_least else "at most"
+    figure = FIGURES[one.unit]
+    if one.measured is None:
+        name = code(one.loop or one.budget)
+        return f"{STATES[one.state]}{name} `{one.limit}`, {bound} {figure(one.allowed)}: {prose(one.reason)}"
+    measured, allowed = figure(one.measured), figure(one.allowed)
+    if measured == allowed and one.state == "broken":
+        measured, allowed = EXACT[one.unit](one.measured), EXACT[one.unit](one.allowed)
+    said = f"{code(one.loop or one.budget)} {SUBJECTS[one.limit].format(measured)}, {bound} {allowed} allowed"
+    if one.state == "broken":
+        said += f": {_beyond(one)}"
+    causes = [f"{pct(share)} {_cause(key)}" for key, share in list(one.parts.items())[:CAUSES]]
+    if one.state == "broken" and causes:
+        said += f"; {', '.join(causes)}"
+    return f"{STATES[one.state]}{said}{f' ({BASES[one.basis]})' if one.basis else ''}"
+
+
+def _beyond(one: BudgetCheck) -> str:
+    """By how much, in the limit's own unit: points of a share, percent of a time or a count."""
+    assert one.measured is not None
+    gap = abs(one.measured - one.allowed)
+    if one.unit == "share":
+        return f"{num(gap * 100)} points {'too little' if one.at_least else 'too much'}"
+    return f"{pct(gap / one.allowed)} too {'long' if one.unit == 'ms' else 'many'}" if one.allowed else "too many"
+
+
+def _cause(key: str) -> str:
+    words = BUDGET.get(key, "")
+    return words.split("**")[1] if words else plain(key.replace("_", " "))
+
+
+def _headline(one: FindingCheck) -> str:
+    worth = "its worth is to be tested"
+    if one.worth is not None:
+        of = "one launch" if one.basis == "kernel" else "all steady time"
+        worth = f"worth {SIZES[one.gain]} {pct(one.worth)} of {of}"
+    loop = f", in {code(one.loop)}" if one.loop else ""
+    return f"{plain(one.code)}, {prose(one.title)} ({one.severity}; {worth}{loop})"
+
+
+def failing_line(one: FindingCheck) -> str:
+    """Title, worth, why it fails, and where."""
+    where = "; ".join(map(place, one.where[:3])) + ("; …" if len(one.where) > 3 else "")
+    return f"**{_headline(one)}**{f' at {where}' if where else ''}. Fails: {prose(one.reason)}."
+
+
+def quiet_line(one: FindingCheck) -> str:
+    where = f" at {place(one.where[0])}" if one.where else ""
+    return f"{_headline(one)}{where}: {prose(one.reason)}"
+
+
+def place(one: Place) -> str:
+    """`train.py:31` in `step`, else the range, else the kernel."""
+    if one.file:
+        line = code(f"{one.file}:{one.line}" if one.line else one.file)
+        return f"{line} in {code(one.function)}" if one.function else line
+    return code(one.nvtx or one.kernel or "")
+
+
+def _next(result: CheckResult, failing: list[FindingCheck]) -> str:
+    if result.passed or not result.files:
+        return ""
+    command = code(f"gpudiag explain {shlex.join(result.files)}", 300)
+    rule = f"; about the first rule: {code(f'gpudiag rules show {failing[0].code}')}" if failing else ""
+    return f"Why, where, and how to fix it: {command}{rule}."
+
+
+def _notes(result: CheckResult) -> str:
+    lines = [_suppression_line(one) for one in result.suppressions]
+    lines += [f"Gone: {_known_line(one)}. Remove it from the baseline: `--update-baseline`." for one in result.gone]
+    lines += [
+        f"Not looked for: {_known_line(one)}. What the rule needs was not recorded, or another rule overruled it; the "
+        "baseline keeps it."
+        for one in result.unseen
+    ]
+    if result.not_evaluated:
+        needs = "; the report says what each lacks" if result.files else ""
+        told = "rule" if result.not_evaluated == 1 else "rules"
+        lines.append(f"{result.not_evaluated} {told} could not be evaluated on this capture, so cannot fail{needs}.")
+    return _section("Notes", lines, str)
+
+
+def _known_line(one: KnownFinding) -> str:
+    at = next((f" at {place(p)}" for p in one.places), f" in {code(one.loop)}" if one.loop else "")
+    return f"{plain(one.code)}, {prose(one.title) or 'untitled'}{at} (known since {one.since})"
+
+
+def _suppression_line(one: SuppressionCheck) -> str:
+    what = f"The suppression of {one.code}{f' at {code(one.place)}' if one.place else ''}"
+    if one.state == "expired":
+        return f"{what} expired on {one.until} and no longer counts ({plain(one.reason)})."
+    return f"{what} (until {one.until}) matches nothing in this report: remove it if that stays so."
+
+
+def _section(title: str, items: Iterable[T], line: Callable[[T], str]) -> str:
+    lines = [f"* {line(item)}" for item in items]
+    return "\n".join([f"## {title}", "", *lines]) if lines else ""
+
+
+def _those(findings: Iterable[FindingCheck], *states: str) -> list[FindingCheck]:
+    return [one for one in findings if one.state in states]

@@ -1,0 +1,177 @@
+"""The report as one page: the words of the Markdown report, with timelines, bars and plots beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+
+from gpudiag.model import Finding, Loop, Report
+from gpudiag.picture.model import Picture, Strip
+from gpudiag.report import escape, markdown, words
+from gpudiag.report.html import roofline, sketch, strip
+from gpudiag.report.html.markup import asset, block, digest, environment, inline, trusted
+
+WIDE = 0.06  # of a bar: narrower parts have no room for their share
+NO_TIMELINE = (
+    "There is none: a saved report holds no timeline. `gpudiag explain CAPTURE -o report.html` reads the capture itself"
+    " and draws one."
+)
+NO_WORK = "There is none: a timeline comes from Nsight Systems, and nothing was recorded that could be drawn."
+REST = (
+    ("minor", "Smaller things"),
+    ("clear", "Not found"),
+    ("not_evaluated", "Not evaluated"),
+    ("suppressed", "Kept quiet"),
+    ("notes", "Keep in mind"),
+)
+
+
+class Part(NamedTuple):
+    key: str
+    time: str
+    share: str
+    words: markdown.Safe
+    x: str
+    width: str
+    middle: str
+    wide: bool
+
+
+class Link(NamedTuple):
+    id: str
+    title: str
+    total: int = 0
+
+
+def render(report: Report, picture: Picture | None = None) -> str:
+    """The page, ending in a newline. picture: what is drawn of the capture; a saved report has none."""
+    seen = markdown.view(report)
+    shown = [*picture.loops, *([picture.overview] if picture.overview else [])] if picture else []
+    fix = sketch.strip(picture.sketch) if picture and picture.sketch else None
+    rest = [(name, title, block(markdown.section(name, seen))) for name, title in REST]
+    style, script = asset("page.css"), asset("page.js")
+    view = {
+        **seen,
+        "style": trusted(style),
+        "style_digest": trusted(digest(style)),
+        "script": trusted(script),
+        "script_digest": trusted(digest(script)),
+        "budgets": [_budget(loop, seen) for loop in seen["loops"]],
+        "other_loops_told": block(markdown.section("other_loops", seen)),
+        "strips": [strip.view(one) for one in shown],
+        "width": strip.WIDTH,
+        "captions": {one.key: _caption(one, report) for one in shown},
+        "no_timeline": inline(
+            NO_TIMELINE if picture is None else "No GPU work was recorded, so there is nothing to draw."
+        ),
+        "sketch": strip.view(fix) if fix else None,
+        "sketch_told": _sketch_told(report, fix) if fix else "",
+        "kernels_told": block(markdown.section("kernels", seen)),
+        "rooflines": roofline.rooflines(seen["kernels"]),
+        "stalls": [kernel for kernel in seen["told_kernels"] if kernel.stalls],
+        "before_findings": block(markdown.section("before_findings", seen)),
+        "findings": [_finding(told, seen, shown) for told in seen["findings"]],
+        "rest": [(name, text) for name, _, text in rest if text],
+    }
+    view["contents"] = _contents(view, {name: title for name, title, text in rest if text})
+    return environment().get_template("page.html.j2").render(view).strip() + "\n"
+
+
+def _contents(view: Mapping[str, Any], rest: Mapping[str, str]) -> list[Link]:
+    links = [
+        Link("time", "Time") if view["budgets"] else None,
+        Link("timeline", "Timeline"),
+        Link("after", "After the first fix") if view["sketch"] else None,
+        Link("kernels", "Kernels") if view["kernels_told"] else None,
+        Link("findings", "Findings", len(view["findings"])) if view["findings"] else None,
+    ]
+    return [*(link for link in links if link), *(Link(name, title) for name, title in rest.items())]
+
+
+def _budget(loop: Loop, seen: Mapping[str, Any]) -> dict[str, Any]:
+    """A stacked bar and its legend, in the order of the budget's definition."""
+    rows = words.budget_rows(loop)
+    total = sum(loop.budget[row.key] for row in rows) or 1.0
+    parts, x = [], 0.0
+    for row in rows:
+        width = 100 * loop.budget[row.key] / total
+        middle = f"{x + width / 2:.3f}"
+        part = Part(row.key, row.time, row.share, markdown.Safe(row.words), f"{x:.3f}", f"{width:.3f}", middle, False)
+        parts.append(part._replace(wide=width >= 100 * WIDE))
+        x += width
+    return {
+        "told": inline(markdown.section("loop", {**seen, "turn": loop})),
+        "parts": parts,
+        "summary": "; ".join(f"{row.share} {row.key.replace('_', ' ')}" for row in rows),
+        "unprofiled": loop.iteration_ms_unprofiled is not None,
+    }
+
+
+def _caption(one: Strip, report: Report) -> dict[str, Markup]:
+    if one.loop is None:
+        return {
+            "title": Markup("The whole run"),
+            "told": inline(f"{words.duration(one.ns / 1e6)} were recorded."),
+        }
+    loop = next(loop for loop in report.run.loops if loop.id == one.loop)
+    length = words.duration(one.ns / 1e6)
+    if loop.source == "unknown":
+        return {"title": inline("The steady work"), "told": inline(f"{length}; nothing in it repeats.")}
+    if one.turn is None:
+        return {"title": inline(f"An iteration of {escape.code(loop.name)}"), "told": inline(f"{length}.")}
+    return {
+        "title": inline(f"An iteration of {escape.code(loop.name)}"),
+        "told": inline(f"Iteration {one.turn + 1:,}, {length}: of those analysed the nearest to the median."),
+    }
+
+
+def _sketch_told(report: Report, fix: Strip) -> Markup:
+    first = next(f for f in report.findings if f.gain.kind != "test_needed")
+    loops = {loop.id: loop for loop in report.run.loops}
+    gain = words.gain(first, loops)
+    drawn = (
+        "Both as the replay has them, to one scale."
+        if len(fix.rows) > 3
+        else "To one scale; only the lengths are known."
+    )
+    return inline(f"[Finding {first.rank}](#finding-{first.rank}), {escape.prose(first.title)}. {gain} {drawn}")
+
+
+def _finding(told: Mapping[str, Any], seen: Mapping[str, Any], shown: list[Strip]) -> dict[str, Any]:
+    finding: Finding = told["finding"]
+    text = markdown.section("finding", {**seen, "told": told})
+    title, about, body = text.split("\n\n", 2)
+    assert title.startswith("### ")
+    marks = [
+        Link(f"mark-{one.key}-{finding.rank}", "in the iteration" if one.loop is not None else "in the whole run")
+        for one in shown
+        if finding.rank in one.marked
+    ]
+    return {
+        **told,
+        "about": inline(about),
+        "text": block(body),
+        "marks": marks,
+        "bar": _gain_bar(finding),
+        "first": told is seen["findings"][0],
+    }
+
+
+def _gain_bar(finding: Finding) -> dict[str, Any] | None:
+    gain = finding.gain
+    if not gain.before_ms or gain.after_ms is None:
+        return None
+    low, high = (gain.after_ms if end is None else end for end in (gain.low_ms, gain.high_ms))
+
+    def part(ms: float) -> str:
+        return f"{max(0.0, min(100.0, 100 * ms / gain.before_ms)):.2f}" if gain.before_ms else "0"
+
+    return {
+        "after": part(gain.after_ms),
+        "low": part(low),
+        "high": part(high),
+        "span": gain.kind == "expected" and high > low,
+        "told": f"from {words.duration(gain.before_ms)} to {words.duration(gain.after_ms)}",
+    }

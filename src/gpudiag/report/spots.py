@@ -1,0 +1,51 @@
+"""Where a finding lies, in one short line: for a checklist, and for a comment."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from gpudiag.model import Loop, Place
+from gpudiag.report import escape, words
+
+SPOTS = 4  # places named; more are counted
+
+
+def brief(places: Sequence[Place], loop: Loop | None, folder: str = "") -> str:
+    """`step.py:31`, `:33` in `forward`; `:55` in `loss`; kernel `gemm`. folder: left out of the files' names."""
+    files: dict[str, dict[str, list[int | None]]] = defaultdict(lambda: defaultdict(list))
+    unique = list(dict.fromkeys(_spot(place, loop) for place in places))
+    for file, group, line in unique[:SPOTS]:
+        files[file][group].append(line)
+    said: list[str] = []
+    for file, groups in files.items():
+        if not file:
+            said += groups
+            continue
+        name = escape.middle(file.removeprefix(folder), escape.NAME_LIMIT)
+        for function, lines in groups.items():
+            spots: list[str] = []
+            for line in lines:
+                # Only the file's first spot carries its name.
+                first = not spots and function == next(iter(groups))
+                spots.append(escape.code(f"{name if first or not line else ''}{f':{line}' if line else ''}"))
+            said.append(", ".join(spots) + (f" in {escape.code(function)}" if function else ""))
+    more = f" and {words.plural(len(unique) - SPOTS, 'more place')}" if len(unique) > SPOTS else ""
+    return "; ".join(said) + more
+
+
+def _spot(place: Place, loop: Loop | None) -> tuple[str, str, int | None]:
+    """All that is told of a place: two that differ in nothing else are one."""
+    if place.file:
+        return place.file, place.function or "", place.line
+    return "", _elsewhere(place, loop), None
+
+
+def _elsewhere(place: Place, loop: Loop | None) -> str:
+    """What stands for a place of which no file is known."""
+    told = (loop.name, loop.nvtx_path) if loop else ()
+    named = {"": place.function, "kernel ": place.kernel, "range ": place.nvtx}
+    parts = [f"{kind}{escape.code(name)}" for kind, name in named.items() if name and name not in told]
+    if not parts and place.nvtx:
+        return f"range {escape.code(place.nvtx)}"
+    return ", ".join(parts) or "place not recorded"

@@ -1,0 +1,367 @@
+"""Two sides compared: verdicts and their intervals, refusals, kernels, findings; on synthetic reports, and repeats."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+import corpus
+from captures import report_of
+from gpudiag.cli import main
+from gpudiag.comparison import compare
+from gpudiag.errors import GpudiagError
+from gpudiag.model import Diff, Finding, Gain, Kernel, KernelUse, Loop, Place, Report, Run, Tool, Unevaluated, Verdict
+from gpudiag.report import jsonformat
+
+SETTINGS = corpus.library().setting_values
+RECORDED_AGAIN = sorted((corpus.ROOT / "fixtures" / "repeats").glob("*/*.sqlite.xz"))
+BUSY = {"compute": 0.97, "idle_other": 0.03}
+WAITING = {"compute": 0.3, "idle_launch": 0.7}
+BLUR = KernelUse(name="blur", launches=1, ms=9.0)
+KERNELS = (KernelUse(name="gemm", launches=10, ms=8.0), KernelUse(name="relu", launches=20, ms=1.5))
+
+
+def loop(ms: float = 10.0, **changes: Any) -> Loop:
+    values: dict[str, Any] = {
+        "id": 1, "name": "step", "nvtx_path": "step", "source": "nvtx", "iterations": 20, "iteration_ms": ms,
+        "share_of_span": 1.0, "budget": BUSY, "launches": 30.0, "calls": 40.0, "kernels": KERNELS,
+    }  # fmt: skip
+    return Loop.model_validate(values | changes)
+
+
+def report(*loops: Loop, findings: Sequence[Finding] = (), **changes: Any) -> Report:
+    run = {"devices": ("GPU A",), "frameworks": ("pytorch",), "programs": ("python3",), "loops": loops} | changes
+    return Report(
+        tool=Tool(version="0"), inputs=(), verdict=Verdict(state="healthy", text="Synthetic."),
+        run=Run.model_validate(run), findings=tuple(findings),
+    )  # fmt: skip
+
+
+def finding(code: str = "S01", **changes: Any) -> Finding:
+    values: dict[str, Any] = {
+        "rank": 1, "code": code, "id": "a-cause", "status": "stable", "title": "A cause", "severity": "high",
+        "confidence": "high", "fingerprint": "aa", "message": "", "why": "", "not_a_problem_when": "",
+        "gain": Gain(kind="expected", basis="loop", loop=1, before_ms=10.0, after_ms=6.0, share=0.4),
+        "where": (Place(file="/a/train.py", line=10, function="step"),),
+    }  # fmt: skip
+    return Finding.model_validate(values | changes)
+
+
+def between(base: Report, head: Report, **times: Any) -> Diff:
+    return compare([base], [head], SETTINGS, **times)
+
+
+# Verdicts.
+
+
+def test_equal_work_that_takes_clearly_longer_is_a_regression() -> None:
+    found = between(report(loop(10.0)), report(loop(13.0)))
+    assert found.state == "regression"
+    assert found.ratio is not None
+    assert 1 < found.ratio.low < 1.3 < found.ratio.high
+    assert found.text.startswith("Slower: an iteration of `step` takes")
+
+
+def test_less_than_recordings_differ_by_is_noise() -> None:
+    found = between(report(loop(10.0)), report(loop(10.2)))
+    assert found.state == "noise"
+
+
+def test_a_faster_recording_of_a_loop_that_the_host_paces_may_be_the_profilers_doing() -> None:
+    slow = loop(10.0, budget=WAITING, calls=1500.0, launches=1200.0)
+    found = between(report(slow), report(loop(7.0, budget=WAITING, calls=700.0)))
+    assert found.state == "cannot_tell"
+    assert "--base-time" in found.text
+
+
+def test_times_measured_without_the_profiler_settle_it() -> None:
+    slow = loop(10.0, budget=WAITING, calls=1500.0, launches=1200.0)
+    sides = report(slow), report(loop(7.0, budget=WAITING, calls=700.0))
+    found = between(*sides, base_times={"": [5.1, 5.0, 5.2]}, head_times={"step": [3.9, 4.0, 3.8]})
+    assert found.state == "improvement"
+    assert found.ratio is not None
+    assert found.ratio.value == pytest.approx(3.9 / 5.1, rel=0.01)
+    assert found.loops[0].base.unprofiled_ms == pytest.approx((5.1, 5.0, 5.2))
+
+
+def test_an_unprofiled_time_in_a_saved_report_replaces_the_recorded_one() -> None:
+    found = between(report(loop(10.0, iteration_ms_unprofiled=5.0)), report(loop(10.0, iteration_ms_unprofiled=8.0)))
+    assert found.state == "regression"
+
+
+def test_the_same_work_in_a_slower_recording_is_noise_where_the_host_sets_the_pace() -> None:
+    sides = [report(loop(ms, budget={"compute": 1 / ms, "idle_launch": 1 - 1 / ms})) for ms in (10.0, 14.0)]
+    found = between(*sides)
+    assert (found.state, found.loops[0].same_work) == ("noise", True)
+    assert "would show" in found.text
+
+
+def test_repeats_that_agree_narrow_the_interval_and_those_that_do_not_widen_it() -> None:
+    def width(base: Sequence[float], head: Sequence[float]) -> float:
+        found = compare([report(loop(ms)) for ms in base], [report(loop(ms)) for ms in head], SETTINGS)
+        assert found.ratio is not None
+        return math.log(found.ratio.high / found.ratio.low)
+
+    one = width([10], [11])
+    assert width([10, 10.02, 9.98, 10], [11, 11.02, 10.98, 11]) < one
+    assert width([10, 12, 8.5, 10], [11, 13, 9.3, 11]) > one
+
+
+def test_a_time_for_a_loop_that_is_not_there_is_refused() -> None:
+    with pytest.raises(GpudiagError, match=r"--head-time names 'decode'.*step"):
+        between(report(loop()), report(loop()), head_times={"decode": [3.0]})
+
+
+# Laws.
+
+
+@st.composite
+def some_loop(draw: st.DrawFn) -> Loop:
+    """Any loop that a report may hold: busy or idle in any mixture, with few calls or many, timed or not."""
+    parts = {name: draw(st.floats(0.01, 1)) for name in ("compute", "exposed_copy", "idle_launch", "idle_other")}
+    ms = draw(st.floats(1e-3, 1e4))
+    return loop(
+        ms,
+        budget={name: part / sum(parts.values()) for name, part in parts.items()},
+        calls=draw(st.floats(0, 1e4)),
+        launches=draw(st.floats(0, 1e4)),
+        iteration_ms_unprofiled=draw(st.none() | st.floats(0.3 * ms, ms)),
+        kernels=tuple(KernelUse(name=f"k{n}", launches=draw(st.floats(0.1, 100)), ms=ms / 9) for n in range(3)),
+    )
+
+
+SIDE = st.lists(some_loop(), min_size=1, max_size=3)
+
+
+def reports(loops: Sequence[Loop]) -> list[Report]:
+    return [report(one) for one in loops]
+
+
+@given(SIDE)
+def test_reports_against_themselves_are_noise_around_no_change(side: list[Loop]) -> None:
+    found = compare(reports(side), reports(side), SETTINGS)
+    assert found.state == "noise"
+    assert found.ratio is not None
+    assert found.ratio.value == pytest.approx(1)
+    assert math.log(found.ratio.high) == pytest.approx(-math.log(found.ratio.low))
+
+
+@given(SIDE, SIDE)
+def test_swapping_the_sides_inverts_the_answer(base: list[Loop], head: list[Loop]) -> None:
+    one, other = (compare(reports(a), reports(b), SETTINGS) for a, b in ((base, head), (head, base)))
+    assert one.ratio is not None
+    assert other.ratio is not None
+    assert one.ratio.value == pytest.approx(1 / other.ratio.value)
+    assert (one.ratio.low, one.ratio.high) == pytest.approx((1 / other.ratio.high, 1 / other.ratio.low))
+    mirror = {"improvement": "regression", "regression": "improvement"}
+    assert one.state == mirror.get(other.state, other.state)
+
+
+@given(SIDE, SIDE)
+def test_the_interval_is_one_and_holds_what_was_measured(base: list[Loop], head: list[Loop]) -> None:
+    ratio = compare(reports(base), reports(head), SETTINGS).ratio
+    assert ratio is not None
+    assert 0 < ratio.low <= ratio.value <= ratio.high < math.inf
+
+
+# Refusals.
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "why"),
+    [
+        (report(loop(), devices=("GPU A",)), report(loop(), devices=("GPU B",)), "`GPU A` and head on `GPU B`"),
+        (report(loop(), devices=("A", "A")), report(loop(), devices=("A",)), "base ran on 2 GPUs and head on 1 GPU"),
+        (report(kernels=(Kernel(name="k", launches=1, duration_ms=1.0),)), report(loop()), "kernel profiles"),
+        (report(loop()), report(), "head shows nothing to compare"),
+        (report(loop()), report(loop(name="eval", nvtx_path="eval")), "no loop of base (`step`) was found"),
+        (
+            report(loop()),
+            report(loop(kernels=(BLUR,)), frameworks=("cuda",)),
+            "two programs",
+        ),
+        (
+            report(loop(), frameworks=("cuda",), programs=("sort",)),
+            report(loop(kernels=(BLUR,)), frameworks=("cuda",), programs=("blur",)),
+            "base is `sort`, head `blur`",
+        ),
+        (
+            report(kernels=tuple(Kernel(name=name, launches=1, duration_ms=1.0) for name in "ab")),
+            report(kernels=(Kernel(name="c", launches=1, duration_ms=1.0),)),
+            "no kernel was measured at one launch size on both sides",
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_compared_is_refused_with_the_reason(base: Report, head: Report, why: str) -> None:
+    found = between(base, head)
+    assert found.state == "incomparable"
+    assert why in found.text
+    assert found.ratio is None
+
+
+def test_other_kernels_under_the_same_name_are_warned_of_and_not_refused() -> None:
+    found = between(report(loop()), report(loop(4.0, kernels=(KernelUse(name="fused", launches=1, ms=3.5),))))
+    assert found.state == "improvement"
+    assert any("two programs" in note for note in found.notes)
+
+
+def test_another_clock_is_told() -> None:
+    found = between(report(loop(), clocks_mhz=(1980.0,)), report(loop(), clocks_mhz=(1755.0,)))
+    assert any("1,980 MHz before, 1,755 MHz now" in note for note in found.notes)
+
+
+def test_loops_without_nvtx_are_matched_by_their_kernels() -> None:
+    base = loop(name="every gemm", nvtx_path=None, source="period")
+    found = between(report(base), report(loop(9.9, name="every relu", nvtx_path=None, source="period")))
+    assert [(change.name, change.head_name, change.matched_by) for change in found.loops] == [
+        ("every gemm", "every relu", "kernels")
+    ]
+    half = loop(5.0, name="every relu", nvtx_path=None, source="period", launches=15.0)
+    assert between(report(base), report(half)).state == "incomparable"  # a turn of it is half the work
+
+
+def test_a_loop_that_got_slower_is_told_beside_one_that_did_not_change() -> None:
+    long, short = loop(10.0, share_of_span=0.9), loop(1.0, id=2, name="eval", nvtx_path="eval", share_of_span=0.1)
+    found = between(report(long, short), report(long, short.model_copy(update={"iteration_ms": 1.6})))
+    assert found.state == "regression"
+    assert "`eval`" in found.text
+
+
+# Kernels.
+
+
+def test_a_kernels_change_is_split_into_count_and_duration() -> None:
+    head = (KernelUse(name="gemm", launches=15, ms=6.0), KernelUse(name="fused", launches=1, ms=1.0))
+    found = between(report(loop()), report(loop(kernels=head))).loops[0].kernels
+    gemm = next(kernel for kernel in found if kernel.name == "gemm")
+    assert (gemm.by_count_ms, gemm.by_duration_ms) == pytest.approx((4.0, -6.0))  # 5 more of 0.8 ms; 15 of 0.4 less
+    assert {kernel.name: kernel.state for kernel in found} == {"gemm": "changed", "relu": "gone", "fused": "new"}
+
+
+def test_a_kernel_with_other_template_arguments_is_the_same_kernel() -> None:
+    base = loop(kernels=(KernelUse(name="void tile<(int)32>(float *)", launches=1, ms=9.0),))
+    head = loop(4.0, kernels=(KernelUse(name="void tile<(int)33>(float *)", launches=1, ms=3.0),))
+    (kernel,) = between(report(base), report(head)).loops[0].kernels
+    assert (kernel.state, kernel.renamed) == ("changed", "void tile<(int)33>(float *)")
+
+
+def test_a_kernel_that_may_be_among_the_others_is_neither_new_nor_gone() -> None:
+    head = loop(kernels=(KERNELS[0], KernelUse(name="", launches=50, ms=2.0, others=9)))
+    assert between(report(loop()), report(head)).loops[0].kernels == ()
+
+
+def test_profiled_kernels_are_compared_launch_by_launch() -> None:
+    def page(ms: float, name: str = "filter") -> Report:
+        return report(kernels=(Kernel(name=name, launches=3, duration_ms=ms, facts={"limit": "l2"}),))
+
+    assert between(page(0.8), page(0.3)).state == "improvement"
+    assert between(page(0.8), page(0.81)).state == "noise"
+    renamed = between(page(0.8, "slow"), page(0.3, "fast")).profiles[0]
+    assert (renamed.state, renamed.matched_by) == ("improvement", "only one")
+
+
+def test_another_launch_size_is_other_work_unless_nothing_else_is_left_over() -> None:
+    def page(*kernels: tuple[str, int, float]) -> Report:
+        return report(
+            kernels=tuple(Kernel(name=n, launches=1, duration_ms=ms, grid=grid, block=256) for n, grid, ms in kernels)
+        )
+
+    found = between(page(("sum", 4, 0.01), ("slow_sum", 4096, 1.0)), page(("sum", 4096, 0.2)))
+    assert found.state == "incomparable"
+    assert between(page(("sum", 1, 1.0)), page(("sum", 132, 0.2))).state == "improvement"
+    replaced = between(page(("sum", 4, 0.01), ("slow", 99, 1.0)), page(("sum", 4, 0.01), ("fast", 99, 0.2)))
+    assert replaced.state == "cannot_tell"
+    both = page(("sum", 4, 0.01), ("sum", 4096, 1.0))
+    assert [change.base_ms for change in between(both, both).profiles] == pytest.approx([1.0, 0.01])
+
+
+# Findings.
+
+
+def states(base: Sequence[Finding], head: Sequence[Finding], **changes: Any) -> list[tuple[str, str]]:
+    after = report(loop(), findings=head).model_copy(update=changes)
+    return [(f.code, f.state) for f in between(report(loop(), findings=base), after).findings]
+
+
+def test_findings_are_new_gone_and_unchanged() -> None:
+    other = finding("M01", fingerprint="bb")
+    assert states([finding()], [finding(), other]) == [("M01", "new"), ("S01", "unchanged")]
+    assert states([finding(), other], [other]) == [("S01", "gone"), ("M01", "unchanged")]
+
+
+def test_a_finding_whose_lines_moved_is_the_same_one() -> None:
+    moved = finding(fingerprint="cc", where=(Place(file="/b/train.py", line=99, function="step"),))
+    assert states([finding()], [moved]) == [("S01", "unchanged")]
+
+
+def test_a_finding_worth_less_is_better_even_below_the_reporting_gate() -> None:
+    small = finding(gain=Gain(kind="expected", basis="loop", loop=1, before_ms=10.0, after_ms=9.8, share=0.02))
+    assert states([finding()], [], minor=(small,)) == [("S01", "better")]
+    assert states([small], [finding()]) == [("S01", "worse")]
+
+
+def test_a_cause_that_was_not_looked_for_is_not_called_gone() -> None:
+    blind = (Unevaluated(code="S01", reason="no CUDA calls were recorded"),)
+    assert states([finding()], [], not_evaluated=blind) == [("S01", "not_evaluated")]
+
+
+# Real repeats, and the command line.
+
+
+@pytest.mark.parametrize("again", RECORDED_AGAIN, ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_the_same_program_recorded_again_is_noise_both_ways(again: Path) -> None:
+    first, second = report_of(corpus.CAPTURES / again.parent.name / again.name), report_of(again)
+    for base, head in ((first, second), (second, first)):
+        found = between(base, head)
+        assert found.state == "noise"
+        assert found.ratio is not None
+        assert found.ratio.low < 1 < found.ratio.high
+
+
+def saved(folder: Path, name: str, report: Report) -> str:
+    path = folder / name
+    path.write_text(jsonformat.render(report))
+    return str(path)
+
+
+def test_a_regression_fails_only_where_asked(tmp_path: Path) -> None:
+    sides = saved(tmp_path, "a.json", report(loop(10.0))), saved(tmp_path, "b.json", report(loop(14.0)))
+    told = CliRunner().invoke(main, ["diff", *sides])
+    assert (told.exit_code, told.stdout.startswith("regression: an iteration of 'step'")) == (0, True)
+    assert CliRunner().invoke(main, ["diff", *sides, "--fail-on-regression"]).exit_code == 1
+    assert CliRunner().invoke(main, ["diff", *reversed(sides), "--fail-on-regression"]).exit_code == 0
+
+
+def test_a_refusal_exits_with_2_says_why_and_still_delivers_the_json(tmp_path: Path) -> None:
+    sides = saved(tmp_path, "a.json", report(loop())), saved(tmp_path, "b.json", report(loop(), devices=("GPU B",)))
+    out = tmp_path / "diff.json"
+    told = CliRunner().invoke(main, ["diff", *sides, "-o", str(out)])
+    assert told.exit_code == 2
+    assert "different GPU models" in told.stderr
+    assert json.loads(out.read_text())["state"] == "incomparable"
+
+
+def test_repeats_and_times_are_taken_from_the_command_line(tmp_path: Path) -> None:
+    sides = [saved(tmp_path, f"{ms}.json", report(loop(ms))) for ms in (10.0, 10.1, 9.0, 9.1)]
+    words = ["diff", sides[0], sides[2], "--base", sides[1], "--head", sides[3], "--format", "json"]
+    found = json.loads(CliRunner().invoke(main, words).stdout)
+    assert (found["base"]["reports"], found["head"]["reports"]) == (2, 2)
+    timed = [*words, "--base-time", "8ms", "--base-time", "8.1ms", "--head-time", "step=8.05ms"]
+    found = json.loads(CliRunner().invoke(main, timed).stdout)
+    assert found["loops"][0]["base"]["unprofiled_ms"] == pytest.approx([8.0, 8.1])
+    assert found["state"] == "noise"
+
+
+def test_only_thresholds_of_the_comparison_can_be_set(tmp_path: Path) -> None:
+    sides = saved(tmp_path, "a.json", report(loop(10.0))), saved(tmp_path, "b.json", report(loop(13.0)))
+    lenient = CliRunner().invoke(main, ["diff", *sides, "--set", "settings.diff_least=0.5"])
+    assert lenient.stdout.startswith("noise")
+    assert CliRunner().invoke(main, ["diff", *sides, "--set", "H01.min_idle_share=0.5"]).exit_code == 2

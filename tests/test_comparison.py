@@ -260,7 +260,7 @@ def test_a_kernel_that_may_be_among_the_others_is_neither_new_nor_gone() -> None
 
 def test_profiled_kernels_are_compared_launch_by_launch() -> None:
     def page(ms: float, name: str = "filter") -> Report:
-        return report(kernels=(Kernel(name=name, launches=3, duration_ms=ms, facts={"limit": "l2"}),))
+        return report(kernels=(Kernel(name=name, launches=3, duration_ms=ms, facts={"limit": "l2", "busy_pct": 40}),))
 
     assert between(page(0.8), page(0.3)).state == "improvement"
     assert between(page(0.8), page(0.81)).state == "noise"

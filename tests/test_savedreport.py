@@ -57,6 +57,7 @@ def test_anything_else_is_refused_in_a_sentence(tmp_path: Path, text: str, said:
         {"limit": "empty", "busy_pct": 3.0},
         {"intensity": 3.0},
         {"waves": [1]},
+        {"intensity": 3.0, "limit": "dram", "busy_pct": 3.0},
     ],
 )
 def test_figures_of_a_kernel_that_cannot_be_are_refused(tmp_path: Path, facts: dict[str, object]) -> None:

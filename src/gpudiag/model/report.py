@@ -127,6 +127,10 @@ class Stall(Frozen):
 
 
 LIMITS = ("dram", "l2", "l1", "pipe", "tensor", "issue", "latency", "empty")
+FIGURES = {
+    "dram_pct", "sm_pct", "theoretical_occupancy_pct", "achieved_occupancy_pct", "registers", "shared_own", "waves",
+    "warp_cycles_per_issue", "sm_count", "clock_mhz", "busy_pct", "floor_ms", "intensity", "ridge", "active_share",
+}  # fmt: skip
 NEEDED = {"limit": ("busy_pct",), "intensity": ("limit", "precision"), "empty": ("active_share",)}
 
 
@@ -153,8 +157,8 @@ class Kernel(Frozen):
     @classmethod
     def _facts_belong_together(cls, facts: dict[str, Any]) -> dict[str, Any]:
         """A saved report may have been damaged: what is told together has to be there together."""
-        for key, value in facts.items():
-            if not isinstance(value, str if key in ("limit", "precision") else int | float):
+        for key in FIGURES & facts.keys():
+            if not isinstance(facts[key], int | float):
                 raise ValueError(f"{key} is no figure")
         if facts.get("limit") not in (None, *LIMITS):
             raise ValueError("limit is none that is known")

@@ -106,7 +106,8 @@ def _worth_listing(item: Item, settings: Mapping[str, float]) -> bool:
     assert item.rule.price is not None
     if item.rule.price.kind == "test_needed":
         return True
-    return item.share * item.weight >= settings["min_share_expected" if item.expected else "min_share_bound"]
+    sure = item.expected or item.rule.price.kind == "lower_bound"
+    return item.share * item.weight >= settings["min_share_expected" if sure else "min_share_bound"]
 
 
 def _order(

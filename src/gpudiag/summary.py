@@ -78,6 +78,11 @@ def _loops(con: Connection, settings: Mapping[str, float], iteration_times: Mapp
     result = []
     for index, (number, _, path, source, turns, processes, length, share) in enumerate(rows):
         given = iteration_times.get(names[index], iteration_times.get("") if index == 0 else None)
+        if given and source == "unknown":
+            raise GpudiagError(
+                "--iteration-time has nothing to be the time of: no repeated step was found here. Put an NVTX"
+                " range around an iteration and record again."
+            )
         result.append(
             Loop(
                 id=number, name=names[index], nvtx_path=clean(path) if path else None, source=source, iterations=turns,
@@ -204,7 +209,9 @@ def _healthy(con: Connection, run: Run, main: Loop, enough: float) -> str:
 
 
 def busy(loop: Loop) -> float:
-    return sum(share for category, share in loop.budget.items() if not category.startswith("idle"))
+    """The part of an iteration in which the GPU works; of its unprofiled time, where that is given."""
+    share = sum(share for category, share in loop.budget.items() if not category.startswith("idle"))
+    return min(1.0, share * loop.iteration_ms / (loop.iteration_ms_unprofiled or loop.iteration_ms))
 
 
 def _top(run: Run, first: Finding, wide: float) -> str:

@@ -301,3 +301,13 @@ def test_fixes_that_need_what_was_not_recorded_are_not_replayed(edit: str) -> No
     case = busy()
     with loop_model(case) as model:
         assert model.select(rule(edit, on="gpu_ops"), [{"gpu_ops": ids(case, 0, table="gpu_op")}]) is None
+
+
+def test_a_framework_that_waits_after_each_copy_waits_once_for_all() -> None:
+    calls = [row("cudaMemcpyAsync", 20 * n, 6, 200, label=f"c{n}") for n in range(8)]
+    waits = [row("cudaStreamSynchronize", 20 * n + 7, 8, 200) for n in range(8)]
+    case = loop(200, [*calls, *waits], [copy(f"c{n}", 20 * n + 7, 2, 200) for n in range(8)])
+    # One call, one wait, and the host work of 45 after the last one; seven waits of 8 are gone.
+    assert fixed(case, "batch_copies", gpu_ops=ids(case, *range(8), table="gpu_op")) == pytest.approx(
+        N * (7 + 8 + 7 * 1 + 45), rel=0.2
+    )

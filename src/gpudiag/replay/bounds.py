@@ -15,7 +15,9 @@ import duckdb
 from gpudiag.model import Edit, Row, Rule
 
 Connection = duckdb.DuckDBPyConnection
-Claim = dict[str, float]  # "piece:7" or "op:12" or "loop" → ns
+Claim = dict[str, float]  # "piece:7" or "op:12" or WHOLE → ns
+WHOLE = "loop"
+"""Of a part of the loop that no piece or operation stands for."""
 
 # Idle pieces by what an edit takes away. `wanted` holds the selected call ids.
 _OF_CALL = "p.doing = 'call' and p.api_call in (select id from wanted)"
@@ -62,7 +64,7 @@ def claim(con: Connection, rule: Rule, rows: Sequence[Row], loop: int, total_ns:
             continue
         share = row.get("share")
         if isinstance(share, int | float) and share > 0:
-            result["loop"] = min(total_ns, result.get("loop", 0.0) + float(share) * total_ns)
+            result[WHOLE] = min(total_ns, result.get(WHOLE, 0.0) + float(share) * total_ns)
     for part, ids in chosen.items():
         on = "gpu_ops" if price.on == "profiles" else price.on
         merge(result, _claim_ids(con, on, ids, edits, loop, part))
@@ -71,7 +73,7 @@ def claim(con: Connection, rule: Rule, rows: Sequence[Row], loop: int, total_ns:
         whole = sum(float(share) for share in shares if isinstance(share, int | float)) * total_ns
         rest = min(whole, total_ns) - sum(result.values())
         if rest > 0:
-            result["loop"] = result.get("loop", 0.0) + rest
+            result[WHOLE] = result.get(WHOLE, 0.0) + rest
     return result
 
 

@@ -97,6 +97,18 @@ def _pin(draft: Draft, chosen: Selection) -> None:
     calls = calls[calls >= 0]
     draft.no_wait(calls)
     draft.cost(calls, draft.usual_launch())
+    # Frameworks wait for an upload that nobody asked to be asynchronous.
+    waits = _waits_after(draft, ops.call[copies[ops.direction[copies] == 1]])
+    draft.no_wait(waits)
+    draft.cost(waits, 0.0)
+
+
+def _waits_after(draft: Draft, calls: Ints) -> Ints:
+    """The waits that come right after these calls, in order."""
+    record = draft.graph.record.calls
+    after = np.unique(calls[(calls >= 0) & (calls + 1 < len(record))]) + 1
+    waits: Ints = after[(record.kind[after] == SYNC) & (record.thread[after] == record.thread[after - 1])]
+    return waits
 
 
 def _pool_allocation(draft: Draft, chosen: Selection) -> None:
@@ -146,6 +158,11 @@ def _batch_copies(draft: Draft, chosen: Selection) -> None:
     draft.duration[graph.segment[calls]] = 0.0
     draft.no_wait(calls)
     draft.cost(calls, 0.0)
+    waits = _waits_after(draft, record.ops.call[ops])
+    _, last = np.unique(record.turn_of_call[waits][::-1], return_index=True)  # one wait a turn serves them all
+    waits = np.delete(waits, len(waits) - 1 - last)
+    draft.no_wait(waits)
+    draft.cost(waits, 0.0)
     draft.duration[graph.op[later]] = np.minimum(draft.duration[graph.op[later]], link_time(draft, later))
 
 

@@ -52,7 +52,20 @@ class Item:
         """The part of the loop, or of the kernels' time, that the fix alone removes."""
         if self.price is not None:
             return 1 - (self.price.low if self.bounded else self.price.expected)
-        return bounds.measure(self.claim, self.total_ns)
+        return self.part(self.claim)
+
+    def part(self, claim: bounds.Claim) -> float:
+        """The part of the loop that a claim removes; of its unprofiled time, where that is given.
+
+        The profiler slows the host alone: idle time shrinks by what it added, busy time does not.
+        """
+        given = self.loop.iteration_ms_unprofiled if self.loop else None
+        if self.loop is None or given is None:
+            return bounds.measure(claim, self.total_ns)
+        whole = claim.get(bounds.WHOLE, 0.0) / self.total_ns if self.total_ns > 0 else 0.0  # a share stays a share
+        pieces = {key: ns for key, ns in claim.items() if key != bounds.WHOLE}
+        removed = _removed(pieces, self.total_ns, _idle_scale(self.loop)) * self.loop.iteration_ms / given
+        return min(1.0, whole + removed)
 
 
 @dataclass(slots=True)
@@ -115,7 +128,7 @@ class Ledger:
             return max(0.0, taken.replayed - after) * taken.bounded
         merged = dict(taken.claim)
         bounds.merge(merged, item.claim)
-        return bounds.measure(merged, item.total_ns) - bounds.measure(taken.claim, item.total_ns)
+        return item.part(merged) - item.part(taken.claim)
 
     def take(self, item: Item, taken: Taken) -> None:
         """Fix it."""
@@ -143,8 +156,7 @@ def gain(item: Item, left: float, before_it: float = 1.0) -> Gain:
         return Gain(kind="test_needed", basis=basis, loop=item.key, test=price.test)
     if item.loop is None:
         return _kernel_gain(item)
-    traced = item.loop.iteration_ms
-    before = item.loop.iteration_ms_unprofiled or traced
+    before = item.loop.iteration_ms_unprofiled or item.loop.iteration_ms
     kind: GainKind = price.kind
     if item.price is not None and price.kind == "expected":
         after, low, high = (before * part for part in (item.price.expected, item.price.low, item.price.high))
@@ -152,8 +164,7 @@ def gain(item: Item, left: float, before_it: float = 1.0) -> Gain:
         if item.price is not None:
             bound = before * (item.price.expected if price.kind == "lower_bound" else item.price.low)
         else:
-            scaled = before - traced * _removed(item.claim, item.total_ns, _idle_scale(item.loop))
-            bound = max(0.0, min(scaled, before * (1 - bounds.measure(item.claim, item.total_ns))))
+            bound = before * (1 - item.part(item.claim))
         kind = "lower_bound" if price.kind == "lower_bound" else "upper_bound"
         after, low, high = (bound, 0.0, bound) if kind == "lower_bound" else (bound, bound, before)
     return Gain(

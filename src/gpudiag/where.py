@@ -42,10 +42,11 @@ def places(con: Connection, rule: Rule, rows: Sequence[Mapping[str, Any]], loop:
 
 
 def _merged(found: Sequence[Place]) -> list[Place]:
-    """Rows that share a line (one loop over several kernels, say) are one place."""
+    """Rows that share a line (a loop over several kernels or ranges, say) are one place, in the range of the worst."""
     merged: dict[tuple[object, ...], Place] = {}
     for place in found:
-        key = (place.file, place.line, place.function, place.nvtx, None if place.file else place.kernel)
+        line = (place.file, place.line, place.function)
+        key: tuple[object, ...] = line if place.file else (place.nvtx, place.kernel)
         before = merged.get(key)
         if before is None:
             merged[key] = place

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpudiag.period import find_period, turn_starts
+from gpudiag.period import find_period, find_repetitions, turn_starts
 
 MATCH, MIN_TURNS = 0.9, 4
 names = st.sampled_from("abcdefgh")
@@ -86,6 +86,15 @@ def test_a_turn_of_runs_of_equal_kernels_is_found(same: int) -> None:
 def test_what_comes_before_the_loop_does_not_matter() -> None:
     setup = [f"setup{n}" for n in range(40)]
     assert find_period(setup + list("abc") * 100, MATCH, MIN_TURNS) == 3
+
+
+def test_stretches_that_repeat_come_by_how_long_they_do() -> None:
+    """Tuning and then the loop: the second has fewer operations and takes longer."""
+    sequence = list("xy") * 60 + [f"setup{n}" for n in range(40)] + list("abc") * 20
+    times = [*range(160), *(1000 + 100 * n for n in range(60))]
+    (first, *_), (then, *_) = found = list(find_repetitions(sequence, times, MATCH, MIN_TURNS))[:2]
+    assert (first, then) == (3, 2)
+    assert [sequence[begin] in "abc" for _, begin, _ in found] == [True, False]
 
 
 @settings(max_examples=100, deadline=None)

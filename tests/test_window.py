@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from itertools import pairwise
 from typing import Any
 
@@ -229,3 +230,91 @@ def test_turns_of_a_loop_never_overlap() -> None:
 def test_given_turns_are_kept() -> None:
     case: Case = {"iteration": [turns(5, 50)], **launched(20, 100, *STEP)}
     assert len(iterations(case)) == 5
+
+
+def later(case: Case, start: float) -> Case:
+    """The same calls and operations, `start` µs later."""
+    return {table: [{**row, "start": row["start"] + start} for row in rows] for table, rows in case.items()}
+
+
+def in_turns(turns_: list[tuple[str, ...]], every: float = 100) -> Case:
+    """A turn for each tuple of kernels, 10 µs a kernel."""
+    case: Case = {"api_call": [], "gpu_op": []}
+    for number, kernels in enumerate(turns_):
+        one = launched(1, every, *[(kernel, n * 12.0, n * 12.0 + 4, 10.0) for n, kernel in enumerate(kernels)])
+        for row in one["api_call"]:
+            row["label"] += f" of {number}"
+        for row in one["gpu_op"]:
+            row["api_call"] += f" of {number}"
+        moved = later(one, number * every)
+        case = {table: case[table] + moved[table] for table in case}
+    return case
+
+
+def test_products_of_sizes_that_vary_are_one_step_of_the_loop() -> None:
+    """A library picks another kernel for each size: no two turns launch the same ones."""
+    tiles = [f"cutlass_80_tensorop_gemm_{(n * 7) % 41}x{n}" for n in range(80)]
+    [loop] = loops(in_turns([("norm()", tiles[n], "gate()", tiles[79 - n]) for n in range(40)]))
+    assert loop["period_source"] == "period"
+    assert loop["iteration_ns"] == pytest.approx(100_000, rel=0.02)
+
+
+def test_element_wise_kernels_that_share_a_short_name_are_told_apart() -> None:
+    """A stencil of rolls and arithmetic has two short names, in no order that tells where a turn ends."""
+    chance = random.Random(1)
+    turn = tuple(chance.choice(("roll_kernel()", f"elementwise<op{n}>()")) for n in range(80))
+    [loop] = loops(in_turns([turn] * 12, every=1000))
+    assert (loop["period_source"], loop["iteration_ns"]) == ("period", pytest.approx(1_000_000, rel=0.02))
+
+
+def on_thread(case: Case, thread: int) -> Case:
+    """The same calls by another thread."""
+    return {**case, "api_call": [{**row, "thread": thread} for row in case["api_call"]]}
+
+
+def test_a_thread_that_only_tunes_kernels_does_not_hide_the_loop_of_another() -> None:
+    tuning = on_thread(launched(60, 50, ("candidate()", 1, 4, 0.5), ("check()", 9, 12, 0.5)), 1)
+    case = both(tuning, launched(20, 100, *STEP, start=10_000))
+    [loop] = loops({"thread": [{"id": 0, "process": 0}, {"id": 1, "process": 0}], **case})
+    assert (loop["name"], loop["iteration_ns"]) == ("every gemm", pytest.approx(100_000, rel=0.05))
+
+
+def test_a_stray_call_in_some_turns_does_not_hide_the_loop() -> None:
+    """A sync in every turn, and allocations that only some need: more calls than a tenth of the events."""
+    case = launched(40, 100, *[(f"kernel{n}()", n * 10, n * 10 + 2, 5) for n in range(4)])
+    case["api_call"].append({"name": "cudaDeviceSynchronize", "start": 80, "duration": 5, "repeat": 40, "every": 100})
+    strays = [8, 9, 17, 18, 21, 29, 30, 35]
+    case["api_call"] += [{"name": "cudaMalloc", "start": n * 100 + 15, "duration": 3} for n in strays]
+    [loop] = loops(case)
+    assert (loop["period_source"], loop["iteration_ns"]) == ("period", pytest.approx(100_000, rel=0.02))
+
+
+def tuned(count: int) -> Case:
+    """Kernels that a compiler tries out, each once."""
+    return in_turns([(f"candidate_{n * n}()",) for n in range(count)], every=40)
+
+
+def test_a_loop_after_much_tuning_is_found() -> None:
+    case = both(tuned(60), later(launched(20, 100, ("step()", 2, 10, 8), ("next()", 12, 22, 8)), 10_000))
+    [loop] = loops(case)
+    assert (loop["period_source"], loop["iteration_ns"]) == ("period", pytest.approx(100_000, rel=0.05))
+    case["nvtx_range"] = ranges(20, "iteration", start=10_000)
+    assert [loop["name"] for loop in loops(case)] == ["iteration"], "turns that the program names come first"
+    del case["nvtx_range"]
+    [loop] = loops(case, late_coverage=0.5)
+    assert loop["period_source"] == "unknown"
+
+
+def test_a_loop_that_much_other_work_follows_does_not_stand_for_it() -> None:
+    case = both(launched(20, 100, ("step()", 2, 10, 8), ("next()", 12, 22, 8)), later(tuned(60), 10_000))
+    assert [loop["period_source"] for loop in loops(case)] == ["unknown"]
+
+
+def test_a_loop_is_called_by_a_kernel_that_tells_something() -> None:
+    fill, copy = ("elementwise_kernel<fill>()", 2, 10, 20), ("elementwise_kernel<copy>()", 30, 40, 5)
+    [loop] = loops(launched(40, 100, fill, copy, ("gemm()", 36, 50, 9), ("loss()", 44, 60, 2), ("scan()", 50, 70, 8)))
+    assert loop["name"] == "every scan", "the longest that is neither element-wise nor the library's"
+    [loop] = loops(launched(40, 100, fill, ("gemm()", 36, 50, 9)))
+    assert loop["name"] == "every gemm"
+    [loop] = loops(launched(40, 100, fill, copy))
+    assert loop["name"] == "every elementwise_kernel"

@@ -2,33 +2,65 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain, islice, pairwise
+from statistics import median_low
 from typing import NamedTuple
 
 import duckdb
 
 from gpudiag.loops import Found, Settings, Turns, kernel_work, turn_bounds
-from gpudiag.period import find_repetition, turn_starts
+from gpudiag.period import find_repetitions, turn_starts
 
 Connection = duckdb.DuckDBPyConnection
 
+_PRODUCT = "product"  # what kernel_role calls a product of matrices
+_THREADS = 3  # how many are asked for a loop: a bound on the cost
+# Kernels that any program may launch anywhere: their names say nothing of the loop.
+_UNTELLING_ROLES = ("pointwise", "cast", "layout")
+_UNTELLING = re.compile(r"elementwise|multi_tensor_apply|^reduce_kernel$|^CatArray|^(cupy_)?copy|^kernel2?$", re.I)
+_FOREVER = 2**62  # later than any time stamp
+_TRIES = 3  # how many further stretches of one sequence are: likewise
 
-def loop_from_period(con: Connection, process: int, settings: Settings) -> Found | None:
-    """A loop from what the busiest launching thread repeats: the operations it starts and the calls that hold it.
 
-    Calls tell turns apart that launch one kernel again and again. Operations alone decide where such calls are too rare
-    to have a part in what repeats.
+def loop_from_period(con: Connection, process: int, settings: Settings, *, late: bool = True) -> Found | None:
+    """A loop from what one thread repeats: the operations it starts and the calls that hold it.
+
+    Of each thread and each way to name its operations the stretch that repeats longest is asked first. Where none
+    stands for what the process does, `late` ones count that stand for what it does from then on, and other stretches.
     """
-    rows = _started(con, process, settings)
-    found = _repeated(con, process, rows, settings)
-    if found:
-        return found
-    found = _repeated(con, process, [row for row in rows if row.is_op], settings)
-    if found is None:
-        return None
-    first, last = found.runs[0].bounds[0][0], found.runs[0].bounds[-1][1]
-    inside = [row.is_op for row in rows if first <= row.start < last]
-    return found if inside.count(False) <= (1 - settings["period_match"]) * len(inside) else None
+    attempts = [
+        attempt for thread in _threads(con, process, settings) for attempt in _attempts(con, process, thread, settings)
+    ]
+    passed: list[Found] = []
+    for attempt in attempts:
+        if found := next(attempt, None):
+            if _stands_for(con, process, found.runs[0].bounds, settings):
+                return found
+            passed.append(found)
+    others = (found for attempt in attempts for found in islice(attempt, _TRIES))
+    for found in chain(passed, others):
+        bounds = found.runs[0].bounds
+        if _stands_for(con, process, bounds, settings) or (late and _stands_late(con, process, bounds, settings)):
+            return found
+    return None
+
+
+def _attempts(con: Connection, process: int, thread: int, settings: Settings) -> Iterator[Iterator[Found]]:
+    """Loops of a thread, by each sequence that may show them.
+
+    Calls tell turns apart that launch one kernel again and again. Operations alone decide where such calls have no part
+    in what repeats, or repeat as well.
+    """
+    events = _started(con, process, thread, settings)
+    operations = [event for event in events if event.is_op]
+    for symbols in _readings(operations):
+        yield _repeated(con, process, events, symbols, settings)
+        alone = _repeated(con, process, operations, symbols, settings)
+        yield (found for found in alone if _calls_repeat(events, found.runs[0].bounds, settings))
 
 
 class _Event(NamedTuple):
@@ -38,69 +70,154 @@ class _Event(NamedTuple):
     start: int
     end: int
     op_end: int
-    what: str
+    op_ns: int
+    full: str
+    short: str
+    role: str | None
     is_op: bool
 
 
-def _started(con: Connection, process: int, settings: Settings) -> list[_Event]:
+def _readings(operations: list[_Event]) -> list[dict[tuple[str, str], str]]:
+    """Names for the operations to compare turns by, the likeliest first: each maps full and short names to one.
+
+    A short name that stands for many kernels (element-wise ones) hides where a turn ends. A library picks another
+    kernel for each size of a product, so where sizes vary turns only agree when all products count as one.
+    """
+    kernels = {(event.full, event.short): event.role for event in operations}
+    by_short = {names: names[1] for names in kernels}
+    by_full = {names: names[0] for names in kernels}
+    products = {names: _PRODUCT for names, role in kernels.items() if role == _PRODUCT}
+    readings: dict[tuple[int, ...], dict[tuple[str, str], str]] = {}
+    for reading in (by_short, by_full, by_full | products, by_short | products):
+        first: dict[str, int] = {}
+        told_apart = tuple(first.setdefault(name, len(first)) for name in reading.values())
+        readings.setdefault(told_apart, reading)
+    return list(readings.values())
+
+
+def _threads(con: Connection, process: int, settings: Settings) -> list[int]:
+    """The threads that launch, those with much of the GPU work first: of these, the one that launches most often."""
     rows = con.execute(
         """
-        with started as (
-            select a.thread, a.start, a."end", o."end" as op_end, true as is_op,
-                   coalesce(n.short, o.kind || ':' || coalesce(o.copy_kind, '')) as what,
-                   count(*) over (partition by a.thread) as thread_ops
-            from gpu_op o join api_call a on a.id = o.api_call left join name n on n.id = o.name
-            where o.process = $process
+        select a.thread, count(*) filter (o.kind in ('kernel', 'graph')) as kernels,
+               coalesce(sum(o."end" - o.start) filter (o.kind in ('kernel', 'graph')), 0) as work,
+               work >= $share * sum(work) over () as much
+        from gpu_op o join api_call a on a.id = o.api_call where o.process = $process
+        group by 1 order by much desc, if(much, count(*), work) desc, 1
+        """,
+        {"process": process, "share": settings["thread_share"]},
+    ).fetchall()
+    launching = [int(row[0]) for row in rows if row[1]]
+    return (launching or [int(row[0]) for row in rows])[:_THREADS]
+
+
+def _calls_repeat(events: list[_Event], bounds: list[tuple[int, int]], settings: Settings) -> bool:
+    """Whether at most as many of the turns' events as may differ are calls that other turns do not make."""
+    starts = [start for start, _ in bounds]
+    turns: list[Counter[str]] = [Counter() for _ in bounds]
+    inside = 0
+    for event in events:
+        turn = bisect_right(starts, event.start) - 1
+        if turn >= 0 and event.start < bounds[turn][1]:
+            inside += 1
+            if not event.is_op:
+                turns[turn][event.full] += 1
+    odd = 0
+    for what in set().union(*turns):
+        usual = median_low(turn[what] for turn in turns)
+        odd += sum(abs(turn[what] - usual) for turn in turns)
+    return odd <= (1 - settings["period_match"]) * inside
+
+
+def _started(con: Connection, process: int, thread: int, settings: Settings) -> list[_Event]:
+    rows = con.execute(
+        """
+        with named as (
+            select id, text, short, kernel_role(text) as role from name
+            where id in (select distinct name from gpu_op where process = $process)
         ), ops as (
-            from started qualify thread_ops = max(thread_ops) over () order by thread, start, op_end limit $most
-        ), bounds as (select any_value(thread) as thread, min(start) as first, max(start) as last from ops)
-        select thread, start, "end", op_end, what, is_op from ops
+            select a.thread, a.start, a."end", o."end" as op_end, o."end" - o.start as op_ns,
+                   coalesce(n.text, o.kind || ':' || coalesce(o.copy_kind, '')) as text,
+                   coalesce(n.short, o.kind || ':' || coalesce(o.copy_kind, '')) as short, n.role
+            from gpu_op o join api_call a on a.id = o.api_call left join named n on n.id = o.name
+            where o.process = $process and a.thread = $thread order by a.start, op_end limit $most
+        ), bounds as (select min(start) as first, max(start) as last from ops)
+        select thread, start, "end", op_end, op_ns, text, short, role, true as is_op from ops
         union all
-        select a.thread, a.start, a."end", a."end", 'call:' || n.text, false
-        from api_call a join bounds b on a.thread = b.thread and a.start between b.first and b.last
+        select a.thread, a.start, a."end", a."end", 0, 'call:' || n.text, 'call:' || n.text, null, false
+        from api_call a join bounds b on a.thread = $thread and a.start between b.first and b.last
         join name n on n.id = a.name
         where a.parent is null and a.process = $process and api_kind(n.text) in ('sync', 'alloc', 'free')
-        order by thread, start, is_op, op_end
+        order by 2, is_op, op_end
         """,
-        {"process": process, "most": int(settings["max_ops"])},
+        {"process": process, "thread": thread, "most": int(settings["max_ops"])},
     ).fetchall()
-    events = [_Event(*row) for row in rows]
-    return [event for event in events if event.thread == events[0].thread]
+    return [_Event(*row) for row in rows]
 
 
-def _repeated(con: Connection, process: int, events: list[_Event], settings: Settings) -> Found | None:
+def _repeated(
+    con: Connection, process: int, events: list[_Event], symbols: dict[tuple[str, str], str], settings: Settings
+) -> Iterator[Found]:
+    """What repeats, the stretch that does so for the longest time first."""
     match, least = settings["period_match"], int(settings["min_turns"])
-    sequence = [event.what for event in events]
-    repetition = find_repetition(sequence, [event.start for event in events], match, least)
-    if repetition is None:
-        return None
-    period, first, last = repetition
+    sequence = [symbols.get((event.full, event.short), event.full) for event in events]
     waits = [0] + [b.start - a.end for a, b in pairwise(events)]
-    events, sequence = events[first:last], sequence[first:last]
-    starts = turn_starts(sequence, waits[first:last], period, match)
-    if len(starts) < least:
-        return None
-    begins = [events[i].start for i in starts]
-    ends = [events[min(i + period, len(events)) - 1].op_end for i in starts]
-    turn = events[starts[0] : starts[0] + period]
-    opener = next((event.what for event in turn if ":" not in event.what), turn[0].what)
-    bounds = turn_bounds(con, begins, ends, process, settings)
-    if not _stands_for(con, process, bounds, settings):
-        return None
-    return Found(f"every {opener}", None, "period", [Turns(process, events[0].thread, bounds)])
+    for period, first, last in find_repetitions(sequence, [event.start for event in events], match, least):
+        inside = events[first:last]
+        starts = turn_starts(sequence[first:last], waits[first:last], period, match)
+        if len(starts) < least:
+            continue
+        begins = [inside[i].start for i in starts]
+        ends = [inside[min(i + period, len(inside)) - 1].op_end for i in starts]
+        bounds = turn_bounds(con, begins, ends, process, settings)
+        name = _telling(inside[starts[0] : starts[0] + period])
+        yield Found(f"every {name}", None, "period", [Turns(process, inside[0].thread, bounds)])
+
+
+def _telling(turn: list[_Event]) -> str:
+    """The kernel to call a loop by: the one that opens the turn, or where that may be anything, the rarest in it.
+
+    Products come last: their names are the library's for a size of tile. Of equally rare ones the longest, by powers of
+    two, so that two ranks or two recordings agree.
+    """
+    kernels = [event for event in turn if ":" not in event.short]
+    telling = [event for event in kernels if event.role not in _UNTELLING_ROLES and not _UNTELLING.search(event.short)]
+    if not telling or telling[0] is kernels[0]:
+        return (kernels or turn)[0].short.rstrip(":")
+    often = Counter(event.short for event in telling)
+    products = {event.short for event in telling if event.role == _PRODUCT}
+    work: Counter[str] = Counter()
+    for event in telling:
+        work[event.short] += event.op_ns
+    return min(often, key=lambda name: (name in products, often[name], -work[name].bit_length(), name))
 
 
 def _stands_for(con: Connection, process: int, bounds: list[tuple[int, int]], settings: Settings) -> bool:
     """Whether the turns hold enough of what the process did with the GPU to stand for it: of its work, or its time."""
     row = con.execute('select min(start), max("end") from gpu_op where process = ?', [process]).fetchone()
     assert row is not None
-    inside, total = kernel_work(con, process, bounds), kernel_work(con, process)
-    held: tuple[float, ...] = (
-        inside[0] / max(total[0], 1),
-        inside[1] / max(total[1], 1),
-        sum(end - start for start, end in bounds) / max(row[1] - row[0], 1),  # pauses belong to no turn
+    held = sum(end - start for start, end in bounds) / max(row[1] - row[0], 1)  # pauses belong to no turn
+    return bool(max(held, _share(con, process, bounds)) >= settings["min_coverage"])
+
+
+def _stands_late(con: Connection, process: int, bounds: list[tuple[int, int]], settings: Settings) -> bool:
+    """Whether turns that come after much compiling and tuning stand for the work from then on.
+
+    They have to fill their time: kernels being tuned repeat as well, with their compilation between.
+    """
+    first, last = bounds[0][0], bounds[-1][1]
+    return (
+        _share(con, process, bounds) >= settings["late_coverage"]
+        and _share(con, process, bounds, since=first) >= settings["min_coverage"]
+        and sum(end - start for start, end in bounds) >= settings["min_coverage"] * (last - first)
     )
-    return max(held) >= settings["min_coverage"]
+
+
+def _share(con: Connection, process: int, bounds: list[tuple[int, int]], since: int | None = None) -> float:
+    """The turns' part of the process's kernel time or launches, whichever is larger; of those since then, if given."""
+    inside = kernel_work(con, process, bounds)
+    total = kernel_work(con, process, None if since is None else [(since, _FOREVER)])
+    return max(held / max(whole, 1) for held, whole in zip(inside, total, strict=True))
 
 
 def whole_run(con: Connection, process: int, settings: Settings) -> Found | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from operator import eq
+from collections.abc import Iterator, Sequence
+from itertools import chain, compress, islice
+from operator import eq, ne
 from statistics import median
 
 # How much of a long sequence is looked at to find its period, and how many distances are tried: cost bounds, not
@@ -15,10 +16,10 @@ _STEPS = 9  # an operation of which a turn holds fewer shows the turn's length
 _FEW = 2  # a period of so few different operations is doubted when it is broken regularly
 
 
-def find_repetition(
+def find_repetitions(
     sequence: Sequence[str], times: Sequence[int], match: float, min_turns: int
-) -> tuple[int, int, int] | None:
-    """The stretch that repeats for the longest time: its period, and the indices where it begins and ends.
+) -> Iterator[tuple[int, int, int]]:
+    """The stretches that repeat, the longest time first: the period of each, and the indices where it begins and ends.
 
     A program sets up, repeats itself, and cleans up; only the middle has a period. times: when each operation was
     launched, any unit. Looks at the later operations of a very long sequence.
@@ -30,18 +31,21 @@ def find_repetition(
         start, stop = _stretch(body, distance, match)
         if stop - start >= min_turns * distance:
             found.append((times[skipped + stop - 1] - times[skipped + start], -distance, start, stop))
+    tried: set[tuple[int, int]] = set()
     for _, _, start, stop in sorted(found, reverse=True):
+        if (start, stop) in tried:
+            continue
+        tried.add((start, stop))
         period = find_period(body[start:stop], match, min_turns)
         if period is not None:
-            return period, skipped + start, skipped + stop
-    return None
+            yield period, skipped + start, skipped + stop
 
 
 def _stretch(body: Sequence[str], distance: int, match: float) -> tuple[int, int]:
     """The longest stretch of which at least `match` equals what comes `distance` later."""
     ends = len(body) - distance
     best, gained, begin, previous, chosen = 0.0, 0.0, 0, 0, (0, 0)
-    for odd in [*(i for i, (a, b) in enumerate(zip(body, body[distance:], strict=False)) if a != b), ends]:
+    for odd in chain(compress(range(ends), map(ne, body, islice(body, distance, None))), [ends]):
         gained += (odd - previous) * (1 - match)
         if gained > best:
             best, chosen = gained, (begin, odd)

@@ -118,8 +118,8 @@ TABLES: tuple[Table, ...] = (
     )),
     Table("loop", "a repeated piece of work, found by window.py; the same code in several processes is one loop", (
         _ID,
-        _c("name", "varchar", "what the report calls it: the range's own message, or the kernel that opens each turn",
-           default="'iter'"),
+        _c("name", "varchar", "what the report calls it: the range's own message, or the kernel that opens each turn "
+           "or tells most of it", default="'iter'"),
         _c("nvtx_path", "varchar", "messages from the outermost range to this one, joined by ' / '; null without NVTX"),
         _c("period_source", "varchar", "nvtx, period, or unknown (the whole steady state taken as one turn)",
            default="'nvtx'"),

@@ -32,7 +32,7 @@ def detect(con: Connection) -> None:
     for (process,) in con.execute("select distinct process from gpu_op order by 1").fetchall():
         inside = _annotated_work(con, loops, process)
         if not _explained(con, inside, process, settings):
-            found = loop_from_period(con, process, settings)
+            found = loop_from_period(con, process, settings, late=inside[1] < settings["min_ops"])
             if found is None and inside[1] >= settings["min_ops"]:
                 continue  # nothing else repeats: what the annotated turns do not hold is start-up or comes after them
             for loop in loops:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,7 +22,10 @@ PR = 7
 
 @dataclass
 class Failure:
-    """What the next request of that method gets instead of its answer. `stored`: after it was carried out."""
+    """What the next request of that method gets instead of its answer.
+
+    `stored`: after it was carried out. `content`: in place of an object with the message. `drips`: a byte at a time.
+    """
 
     method: str
     status: int = 0  # 0: the connection is dropped
@@ -30,6 +34,8 @@ class Failure:
     stored: bool = False
     times: int = 1
     route: str = "/"
+    content: Any = None
+    drips: bool = False
 
 
 @dataclass
@@ -83,8 +89,11 @@ class _Handler(BaseHTTPRequestHandler):
         if failure is None:
             assert answer is not None
             self._send(*answer)
+        elif failure.drips:
+            self._drip()
         elif failure.status:
-            self._send(failure.status, failure.message, failure.headers)
+            content = failure.message if failure.content is None else failure.content
+            self._send(failure.status, content, failure.headers)
         else:
             self.close_connection = True
 
@@ -132,6 +141,17 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(data)
+
+    def _drip(self) -> None:
+        """An answer that comes so slowly that no wait for its next byte is ever long."""
+        self.close_connection = True
+        try:
+            for byte in b"HTTP/1.1 200 OK\r\nX-Slow: " + b"x" * 300:
+                self.wfile.write(bytes([byte]))
+                self.wfile.flush()
+                time.sleep(0.02)
+        except OSError:
+            """Whoever asked has gone."""
 
     def log_message(self, *_: object) -> None:
         """Nothing: the test's output is its own."""

@@ -198,6 +198,14 @@ def test_lines_are_paths_or_patterns_and_options_are_quoted_as_in_a_shell(on_pul
     assert done.outputs["code"] != "S01"
 
 
+@pytest.mark.parametrize("args", ["-o evil", "--format html", "--output=evil.html --format=markdown"])
+def test_an_option_does_not_take_the_report_elsewhere(on_pull_request: Run, workspace: Path, args: str) -> None:
+    done = on_pull_request(files="fixed.sqlite", args=args, summary="false", annotations="false")
+    assert done.ok, done.log
+    assert savedreport.read(Path(done.outputs["report"])).schema_version
+    assert list(workspace.glob("evil*")) == []
+
+
 def test_what_cannot_be_compared_is_told_as_well(on_pull_request: Run, hub: GitHub, workspace: Path) -> None:
     saved = on_pull_request(files="fixed.sqlite", summary="false", annotations="false").outputs["report"]
     report = savedreport.read(Path(saved))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,7 +13,7 @@ from typing import Any, ClassVar
 import pytest
 from click.testing import CliRunner, Result
 
-from gpudiag import github, pullrequest
+from gpudiag import github, pullrequest, transport
 from gpudiag.cli import comment as command
 from gpudiag.cli import main
 from gpudiag.errors import GpudiagError
@@ -132,6 +133,57 @@ def test_two_runs_at_the_same_time_leave_one_comment(hub: GitHub, monkeypatch: p
     assert hub.by(BOT) == [BODY]
 
 
+def test_a_comment_that_two_pages_show_is_one(hub: GitHub) -> None:
+    hub.add(f"{MARK}\nOld")
+    for number in range(99):
+        hub.add(f"Remark {number}", STRANGER)
+    again = f'<{hub.url}/repos/{REPO}/issues/{PR}/comments?per_page=100&page=1>; rel="next"'
+    hub.failures = [Failure("GET", 200, headers={"Link": again}, content=hub.comments)]
+    assert publish(hub) == "updated"
+    assert hub.by(BOT) == [BODY]
+
+
+@pytest.mark.parametrize("status", [404, 410])
+@pytest.mark.parametrize("left", [0, 1])
+def test_a_comment_that_is_deleted_meanwhile_is_replaced(hub: GitHub, status: int, left: int) -> None:
+    gone = dict(hub.add(f"{MARK}\nOld"))
+    hub.comments.clear()
+    if left:
+        hub.add("Between", STRANGER)
+        hub.add(f"{MARK}\nOld too")
+    # The first list still shows it.
+    hub.failures = [Failure("GET", 200, content=[gone]), Failure("PATCH", status, "Gone")]
+    assert publish(hub) == ("updated" if left else "created")
+    assert hub.by(BOT) == [BODY]
+
+
+def test_a_comment_that_is_listed_but_never_found_is_no_missing_pull_request(hub: GitHub) -> None:
+    hub.add(f"{MARK}\nOld")
+    hub.failures = [Failure("PATCH", 404, "Not Found", times=9)]
+    text = refusal(hub)
+    assert "There is no" not in text
+    assert "run this again later" in text
+    assert hub.methods() == ["GET", "PATCH", "GET", "PATCH"]
+
+
+def test_true_is_no_account(hub: GitHub) -> None:
+    hub.add(f"{MARK}\nOf user 1", {"id": 1})
+    viewer = {"data": {"viewer": {"databaseId": True}}}
+    hub.failures = [Failure("POST", 200, content=viewer, route="/graphql")]
+    assert "whose the token" in refusal(hub)
+    hub.failures = [Failure("POST", 200, content={"data": {"viewer": {"databaseId": 1}}}, route="/graphql")]
+    hub.comments[0]["user"]["id"] = True
+    assert publish(hub) == "created"
+    assert hub.comments[0]["body"] == f"{MARK}\nOf user 1"
+
+
+def test_true_is_no_number_of_a_comment_or_pull_request(hub: GitHub, tmp_path: Path) -> None:
+    hub.add(f"{MARK}\nOld")["id"] = True
+    assert "number" in refusal(hub)
+    with pytest.raises(GpudiagError, match="--pr"):
+        pullrequest.target(None, None, event(tmp_path, {"pull_request": {"number": True}}))
+
+
 def test_a_github_enterprise_server_has_its_api_below_a_path(time: Time) -> None:
     with serve(GitHub(prefix="/api/v3")) as hub:
         for number in range(101):
@@ -160,6 +212,42 @@ def test_a_token_that_can_only_read_points_to_the_two_workflows(hub: GitHub, tim
     assert "Resource not accessible by integration" in text
     assert time.waits == []
     assert hub.comments == []
+
+
+def test_a_locked_conversation_is_no_missing_permission(hub: GitHub) -> None:
+    message = "Unable to create comment because issue is locked."
+    hub.failures = [Failure("POST", 403, message, route="/comments")]
+    text = refusal(hub)
+    assert f"conversation of pull request {PR} of {REPO} is locked" in text
+    assert "pull-requests: write" not in text
+
+
+def test_comments_that_are_switched_off_are_told(hub: GitHub) -> None:
+    hub.failures = [Failure("POST", 410, "Issues are disabled for this repo", route="/comments")]
+    text = refusal(hub)
+    assert "Issues are disabled for this repo" in text
+    assert "settings" in text
+
+
+@pytest.mark.parametrize("content", [{}, {"message": "odd"}, "odd", 7])
+def test_a_list_that_is_none_makes_no_second_comment(hub: GitHub, content: object) -> None:
+    hub.add(f"{MARK}\nOld")
+    hub.failures = [Failure("GET", 200, content=content)]
+    assert "does not answer as GitHub's API does" in refusal(hub)
+    assert len(hub.comments) == 1
+
+
+def test_an_answer_that_drips_has_an_end(hub: GitHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "WHOLE", 0.5)
+    hub.failures = [Failure("GET", 200, drips=True)]
+    assert "has not finished an answer" in refusal(hub)
+
+
+def test_an_answer_without_measure_is_refused(hub: GitHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "LARGEST", 1000)
+    hub.add("x" * 2000, STRANGER)
+    assert "does not answer as GitHub's API does" in refusal(hub)
+    assert len(hub.comments) == 1
 
 
 def test_a_missing_pull_request_is_named(hub: GitHub) -> None:
@@ -285,7 +373,8 @@ def test_a_redirect_of_the_api_itself_is_followed(hub: GitHub) -> None:
     "url",
     [
         "http://github.example/api/v3", "ftp://localhost", "https://user:secret@github.example", "github.example",
-        "https://", "http://localhost.evil.example", "http://127.0.0.1:99999999",
+        "https://", "http://localhost.evil.example", "http://127.0.0.1:99999999", "https://a b/", "https://:p@host",
+        "https://[::1", "https://a..b", f"https://{'a' * 64}.example", "https://host:port",
     ],
 )  # fmt: skip
 def test_the_token_goes_to_no_address_that_others_could_read(url: str) -> None:
@@ -318,19 +407,63 @@ class _Proxy(BaseHTTPRequestHandler):
         """Nothing: the test's output is its own."""
 
 
-def test_a_proxy_is_asked_for_a_tunnel_and_sees_no_token(time: Time, monkeypatch: pytest.MonkeyPatch) -> None:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Proxy)
-    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-    monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{server.server_port}")
+@pytest.fixture
+def proxy(time: Time, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """HOST:PORT of a proxy that refuses everything."""
+    _Proxy.asked.clear()
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.delenv("NO_PROXY", raising=False)
-    environ = {"GITHUB_TOKEN": TOKEN, "GITHUB_API_URL": "https://github.example"}
-    with pytest.raises(GpudiagError, match="cannot be reached"):
-        pullrequest.publish(github.connect(environ, str(WHERE)), WHERE, BODY, MARK)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Proxy)
+    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    yield f"127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()
+
+
+BEHIND = {"GITHUB_TOKEN": TOKEN, "GITHUB_API_URL": "https://github.example"}
+
+
+@pytest.mark.parametrize("scheme", ["http://", ""])
+def test_a_proxy_is_asked_for_a_tunnel_and_sees_no_token(
+    proxy: str, monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
+    monkeypatch.setenv("https_proxy", scheme + proxy)
+    with pytest.raises(GpudiagError, match="cannot be reached"):
+        pullrequest.publish(github.connect(BEHIND, str(WHERE)), WHERE, BODY, MARK)
     assert _Proxy.asked[0].startswith("CONNECT github.example:443 ")
     assert TOKEN not in str(_Proxy.asked)
+    assert "Proxy-Authorization" not in str(_Proxy.asked)
+
+
+@pytest.mark.parametrize("scheme", ["http://", ""])
+def test_a_proxy_gets_its_password_and_nobody_else_does(
+    proxy: str, monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
+    monkeypatch.setenv("https_proxy", f"{scheme}me:p%40ss%C3%A9@{proxy}")
+    said: list[str] = []
+    with pytest.raises(GpudiagError, match="cannot be reached") as caught:
+        pullrequest.publish(github.connect(BEHIND, str(WHERE), say=said.append), WHERE, BODY, MARK)
+    word = base64.b64encode("me:p@ssé".encode()).decode()
+    assert f"Proxy-Authorization: Basic {word}" in _Proxy.asked[1]
+    for secret in ("p@ss", "p%40ss", word):
+        assert all(secret not in text for text in (*said, str(caught.value)))
+
+
+@pytest.mark.parametrize(
+    "place", ["socks5://me:hidden@127.0.0.1:1", "http://me:hidden@bad host:1", "http://[bad", "me:hidden@h:99999",
+              "http://me:hid/den@h:1", "http://", "hidden://x y"],
+)  # fmt: skip
+def test_an_odd_proxy_ends_in_a_sentence_without_its_password(
+    time: Time, report: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    for variable, value in {**BEHIND, "https_proxy": place}.items():
+        monkeypatch.setenv(variable, value)
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    done = run(report, "--repo", REPO, "--pr", PR, "--verbose")
+    assert done.exit_code == 2
+    assert done.stderr.splitlines()[-1].startswith("gpudiag: HTTPS_PROXY is no address of a proxy")
+    assert "hid" not in done.output
 
 
 # Which pull request
@@ -484,6 +617,37 @@ def test_no_failure_prints_the_token(hub: GitHub, report: Path, failure: Failure
     sentence = done.stderr.splitlines()[-1]
     assert sentence.startswith("gpudiag: ")
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("echo", [TOKEN, TOKEN.upper()])
+def test_a_token_that_the_server_repeats_is_not_printed(hub: GitHub, report: Path, echo: str) -> None:
+    hub.add("x", STRANGER)
+    hub.failures = [
+        Failure("GET", 200, headers={"Link": f'</repos/{REPO}/issues/{PR}/comments?{echo}>; rel="next"'}, content=[]),
+        Failure("POST", 201, content={"id": 9, "html_url": f"https://github.example/{echo}"}, route="/comments"),
+    ]
+    done = run(report, "--repo", REPO, "--pr", PR, "--verbose")
+    assert done.exit_code == 0
+    assert done.stdout == "created https://github.example/***\n"
+    assert "comments?***" in done.stderr
+    assert TOKEN.lower() not in done.output.lower()
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        Failure("GET", 404, f"No {TOKEN.upper()}", route="/comments"),
+        Failure("GET", 302, headers={"Location": f"https://{TOKEN}.evil.example/"}),
+        Failure("GET", 200, content=[], headers={"Link": f'<https://{TOKEN}.evil.example/x>; rel="next"'}),
+    ],
+    ids=["message", "redirect", "page"],
+)
+def test_a_failure_that_repeats_the_token_does_not_print_it(hub: GitHub, report: Path, failure: Failure) -> None:
+    hub.failures = [failure]
+    done = run(report, "--repo", REPO, "--pr", PR, "--verbose")
+    assert done.exit_code == 2
+    assert "***" in done.output
+    assert TOKEN.lower() not in done.output.lower()
 
 
 def test_success_does_not_print_the_token_either(hub: GitHub, report: Path) -> None:

@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 import corpus
 from captures import report_of
 from gpudiag.cli import main
-from gpudiag.comparison import compare
+from gpudiag.comparison import compare, masking, ranges
 from gpudiag.errors import GpudiagError
 from gpudiag.model import Diff, Finding, Gain, Kernel, KernelUse, Loop, Place, Report, Run, Tool, Unevaluated, Verdict
 from gpudiag.report import jsonformat
+from gpudiag.report.words import BUDGET
 
 SETTINGS = corpus.library().setting_values
 RECORDED_AGAIN = sorted((corpus.ROOT / "fixtures" / "repeats").glob("*/*.sqlite.xz"))
@@ -79,7 +80,8 @@ def test_a_faster_recording_of_a_loop_that_the_host_paces_may_be_the_profilers_d
     slow = loop(10.0, budget=WAITING, calls=1500.0, launches=1200.0)
     found = between(report(slow), report(loop(7.0, budget=WAITING, calls=700.0)))
     assert found.state == "cannot_tell"
-    assert "--base-time" in found.text
+    assert "without the profiler would tell (`--iteration-time`" in found.text
+    assert "--base" not in found.text, "is printed where that option does not exist"
 
 
 def test_times_measured_without_the_profiler_settle_it() -> None:
@@ -286,9 +288,11 @@ def test_another_launch_size_is_other_work_unless_nothing_else_is_left_over() ->
 # Findings.
 
 
-def states(base: Sequence[Finding], head: Sequence[Finding], **changes: Any) -> list[tuple[str, str]]:
-    after = report(loop(), findings=head).model_copy(update=changes)
-    return [(f.code, f.state) for f in between(report(loop(), findings=base), after).findings]
+def states(
+    base: Sequence[Finding], head: Sequence[Finding], ms: tuple[float, float] = (10.0, 10.0), **changes: Any
+) -> list[tuple[str, str]]:
+    after = report(loop(ms[1]), findings=head).model_copy(update=changes)
+    return [(f.code, f.state) for f in between(report(loop(ms[0]), findings=base), after).findings]
 
 
 def test_findings_are_new_gone_and_unchanged() -> None:
@@ -302,10 +306,59 @@ def test_a_finding_whose_lines_moved_is_the_same_one() -> None:
     assert states([finding()], [moved]) == [("S01", "unchanged")]
 
 
+def small() -> Finding:
+    return finding(gain=Gain(kind="expected", basis="loop", loop=1, before_ms=10.0, after_ms=9.8, share=0.02))
+
+
 def test_a_finding_worth_less_is_better_even_below_the_reporting_gate() -> None:
-    small = finding(gain=Gain(kind="expected", basis="loop", loop=1, before_ms=10.0, after_ms=9.8, share=0.02))
-    assert states([finding()], [], minor=(small,)) == [("S01", "better")]
-    assert states([small], [finding()]) == [("S01", "worse")]
+    assert states([finding()], [], (14.0, 10.0), minor=(small(),)) == [("S01", "better")]
+    assert states([small()], [finding()], (10.0, 14.0)) == [("S01", "worse")]
+
+
+def test_where_the_verdict_is_noise_no_fix_is_worth_more_or_less() -> None:
+    assert states([finding()], [small()]) == [("S01", "unchanged")]
+    assert states([small()], [finding()]) == [("S01", "unchanged")]
+
+
+def launches(share: float, ms: float) -> Finding:
+    gain = Gain(kind="expected", basis="loop", loop=1, before_ms=ms, after_ms=ms * (1 - share), share=share)
+    return finding("H01", fingerprint="hh", gain=gain)
+
+
+def slower_launches(base_idle: float, head_idle: float, *, gone: bool = False) -> str:
+    """A wait of 7 ms that comes or goes beside launches that cost as many ms as given; how H01 is called."""
+    waiting = {"compute": 6.0, "idle_sync": 7.0, "idle_launch": base_idle}
+    free = {"compute": 6.0, "idle_launch": head_idle}
+    sides = []
+    for parts, found in ((waiting, finding()), (free, launches(0.25, sum(free.values())))):
+        ms = sum(parts.values())
+        budget = {name: part / ms for name, part in parts.items()}
+        sides.append(report(loop(ms, budget=budget), findings=[found]))
+    told = between(*(reversed(sides) if gone else sides)).findings
+    assert next(f.state for f in told if f.code == "S01") == ("new" if gone else "gone")
+    return next(f.state for f in told if f.code == "H01")
+
+
+def test_a_cause_that_another_one_hid_is_not_called_new_or_gone() -> None:
+    assert slower_launches(3.5, 3.7) == "now_visible"
+    assert slower_launches(3.5, 3.7, gone=True) == "no_longer_visible"
+    assert slower_launches(0.1, 3.7) == "new"
+    assert slower_launches(0.1, 3.7, gone=True) == "gone"
+
+
+def test_every_budget_category_named_behind_a_rule_exists_and_so_does_the_rule() -> None:
+    codes = set(corpus.library().by_code)
+    for code, categories in masking.ABOUT.items():
+        assert any(known == code or known.rstrip("0123456789") == code for known in codes)
+        assert set(categories) <= set(BUDGET)
+
+
+@pytest.mark.parametrize(("base", "head"), [("slow", "fixed"), ("fixed", "slow")])
+def test_a_real_wait_that_hides_slow_launches(base: str, head: str) -> None:
+    folder = corpus.CAPTURES / "item_every_stage"
+    found = between(*(report_of(folder / f"{side}.sqlite.xz") for side in (base, head)))
+    expected = {"S01": "gone", "H01": "now_visible"} if base == "slow" else {"S01": "new", "H01": "no_longer_visible"}
+    assert {f.code: f.state for f in found.findings} == expected
 
 
 def test_a_cause_that_was_not_looked_for_is_not_called_gone() -> None:
@@ -340,6 +393,34 @@ def test_a_regression_fails_only_where_asked(tmp_path: Path) -> None:
     assert CliRunner().invoke(main, ["diff", *reversed(sides), "--fail-on-regression"]).exit_code == 0
 
 
+@pytest.mark.parametrize(
+    ("option", "exit_code", "why"),
+    [
+        (["--fail-on-regression"], 0, ""),
+        (["--fail-on", "regression"], 0, ""),
+        (["--fail-on", "cannot-tell"], 1, "fails: it cannot be told whether head is slower"),
+        (["--fail-on", "regression", "--fail-on", "new-high"], 1, "fails: new and of high severity: S01 A cause"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_told_fails_where_asked_and_says_why(
+    tmp_path: Path, option: list[str], exit_code: int, why: str
+) -> None:
+    base = report(loop(10.0, budget=WAITING, calls=700.0))
+    head = report(loop(12.0, budget=WAITING, calls=1500.0), findings=[finding()])
+    sides = saved(tmp_path, "a.json", base), saved(tmp_path, "b.json", head)
+    told = CliRunner().invoke(main, ["diff", *sides, *option])
+    assert told.stdout.startswith("cannot tell")
+    assert told.exit_code == exit_code
+    assert why in told.stderr
+    assert ("fails" in told.stderr) == bool(why)
+
+
+def test_a_finding_of_less_than_high_severity_is_no_new_high_one(tmp_path: Path) -> None:
+    head = report(loop(10.0), findings=[finding(severity="medium")])
+    sides = saved(tmp_path, "a.json", report(loop(10.0))), saved(tmp_path, "b.json", head)
+    assert CliRunner().invoke(main, ["diff", *sides, "--fail-on", "new-high"]).exit_code == 0
+
+
 def test_a_refusal_exits_with_2_says_why_and_still_delivers_the_json(tmp_path: Path) -> None:
     sides = saved(tmp_path, "a.json", report(loop())), saved(tmp_path, "b.json", report(loop(), devices=("GPU B",)))
     out = tmp_path / "diff.json"
@@ -365,3 +446,58 @@ def test_only_thresholds_of_the_comparison_can_be_set(tmp_path: Path) -> None:
     lenient = CliRunner().invoke(main, ["diff", *sides, "--set", "settings.diff_least=0.5"])
     assert lenient.stdout.startswith("noise")
     assert CliRunner().invoke(main, ["diff", *sides, "--set", "H01.min_idle_share=0.5"]).exit_code == 2
+
+
+# Thresholds and times that make no sense, and reports that tell less.
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *("least=1", "least=-0.1", "narrow=-1", "prior=0", "most_slowed=0", "most_slowed=1e308", "host=1000"),
+        *("gpu=1000", "copy=1e308", "unlike=1e308", "timed_gpu=1000", "least_host=2", "same_busy=-1"),
+    ],
+)
+def test_thresholds_of_a_comparison_have_a_range(wrong: str, tmp_path: Path) -> None:
+    files = [saved(tmp_path, f"{name}.json", report(loop(10.0))) for name in ("base", "head")]
+    result = CliRunner().invoke(main, ["diff", *files, "--set", f"settings.diff_{wrong}"])
+    assert result.exit_code == 2
+    assert "makes no sense: give " in result.stderr
+
+
+@pytest.mark.parametrize("name", [name for name in SETTINGS if name.startswith(ranges.PREFIX)])
+def test_the_ends_of_each_range_can_be_compared_with(name: str) -> None:
+    sides = loop(10.0, budget=WAITING), loop(7.0, budget=WAITING, calls=900.0)
+    ranges.check(SETTINGS)
+    for value in ranges.RANGES.get(name, ranges.SHARE):
+        settings = {**SETTINGS, name: value}
+        ranges.check(settings)
+        for base, head in (sides, sides[::-1], (sides[0], sides[0])):
+            assert compare([report(base)], [report(head)], settings).ratio
+
+
+@pytest.mark.parametrize(
+    ("given", "doubt"),
+    [
+        ({"base_times": {"": [3.0]}}, "before cannot be right: 3.00 ms without the profiler is less than the 9.70 ms"),
+        ({"head_times": {"step": [9900.0]}}, "now cannot be right: 9.90 s without the profiler is 1,000 times the"),
+        ({"base_times": {"": [9.2]}, "head_times": {"": [9.4]}}, ""),
+    ],
+)
+def test_a_time_that_the_recording_contradicts_is_told(given: dict[str, Any], doubt: str) -> None:
+    found = between(report(loop(10.0)), report(loop(9.9)), **given)
+    said = [note for note in found.notes if "cannot be right" in note]
+    assert [doubt in note for note in said] == ([True] if doubt else [])
+
+
+@pytest.mark.parametrize("lacking", [{"launches": 0.0}, {"calls": 0.0}, {"kernels": ()}])
+def test_work_that_a_report_does_not_tell_is_not_called_different(lacking: dict[str, Any]) -> None:
+    full, old = loop(10.0, budget=WAITING), loop(7.0, budget=WAITING, **lacking)
+    for base, head in ((full, old), (old, full)):
+        found = between(report(base), report(head))
+        assert found.loops[0].same_work is None
+        assert found.state == "cannot_tell"
+        assert "whether both do the same work is not recorded" in found.text
+        assert "different work" not in found.text
+    other = loop(7.0, budget=WAITING, **{"launches": 90.0, "calls": 90.0} | lacking)
+    assert between(report(full), report(other)).loops[0].same_work is False

@@ -15,7 +15,7 @@ from captures import report_of
 from corpus import CAPTURES
 from gpudiag.errors import GpudiagError
 from gpudiag.model import Report
-from gpudiag.pipeline import explain
+from gpudiag.pipeline import explain, report
 from gpudiag.report import jsonformat
 
 ITEM = CAPTURES / "item_every_stage"
@@ -112,3 +112,14 @@ def test_an_export_without_gpu_work_says_why_it_cannot_tell(export: Path, tmp_pa
     assert report.verdict.state == "cannot_tell"
     assert report.verdict.text.startswith("No GPU activity was recorded, because")
     assert report.findings == ()
+
+
+def test_a_file_name_may_be_any_bytes(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/bad\xff.sqlite"))
+    path.write_bytes(lzma.decompress((CAPTURES / "histogram" / "slow.sqlite.xz").read_bytes()))
+    assert explain([path]).inputs[0].file == "bad\ufffd.sqlite"
+
+
+def test_a_saved_report_is_read_alone(tmp_path: Path) -> None:
+    with pytest.raises(GpudiagError, match=r"b\.json is a saved report, which is read alone"):
+        report([tmp_path / "a.sqlite", tmp_path / "b.json"])

@@ -67,6 +67,41 @@ def test_figures_of_a_kernel_that_cannot_be_are_refused(tmp_path: Path, facts: d
         savedreport.read(save(tmp_path, json.dumps(content)))
 
 
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("run.loops.0.iterations", "0"),
+        ("run.loops.0.iteration_ms", "0"),
+        ("run.loops.0.iteration_ms", "-1"),
+        ("run.loops.0.iteration_ms", "1e999"),
+        ("run.loops.0.iteration_ms", "1e-320"),
+        ("run.loops.0.budget.compute", "1e308"),
+        ("run.loops.0.budget.compute", "-1e308"),
+        ("run.loops.0.launches", "9" * 400),
+        ("findings.0.gain.share", "1e6"),
+        ("findings.0.evidence.deep", "[" * 900 + "]" * 900),
+    ],
+)
+def test_figures_that_cannot_be_are_refused_by_their_place(tmp_path: Path, place: str, value: str) -> None:
+    content = json.loads(jsonformat.render(samples.launch_bound()))
+    *path, key = place.split(".")
+    inner = content
+    for part in path:
+        inner = inner[int(part)] if part.isdigit() else inner[part]
+    inner[key] = "HERE"
+    with pytest.raises(GpudiagError, match=rf"damaged report: {place}"):
+        savedreport.read(save(tmp_path, json.dumps(content).replace('"HERE"', value)))
+
+
+@pytest.mark.parametrize("fact", ["dram_pct", "ridge", "intensity"])
+@pytest.mark.parametrize("value", ["-1", "1e999"])
+def test_counters_that_cannot_be_are_refused(tmp_path: Path, fact: str, value: str) -> None:
+    content = json.loads(jsonformat.render(samples.kernel_only()))
+    content["run"]["kernels"][0]["facts"][fact] = "HERE"
+    with pytest.raises(GpudiagError, match=rf"damaged report: run.kernels.0.facts.{fact}"):
+        savedreport.read(save(tmp_path, json.dumps(content).replace('"HERE"', value)))
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(GpudiagError, match=r"none\.json cannot be read"):
         savedreport.read(tmp_path / "none.json")

@@ -166,7 +166,9 @@ DIFF_LOOPS = (
     Column("same_work", WHETHER, "the same kernels, launched as often, and the GPU as long at work", "same_work"),
 )
 DIFF_FINDINGS = (
-    Column("state", TEXT, "new, gone, better, worse, unchanged, not_evaluated", "state"),
+    Column(
+        "state", TEXT, "new, worse, now_visible, gone, better, no_longer_visible, unchanged, not_evaluated", "state"
+    ),
     Column("code", TEXT, "code of the rule", "code"),
     Column("title", TEXT, "what is wrong, in a few words", "title"),
     Column("loop", TEXT, "name of the loop", "loop"),

@@ -1,6 +1,7 @@
 """GitHub's API as a client: one host, one token, patience where it helps, one sentence where it does not.
 
-The token comes from the environment, goes to the API's own host only, and stands in no message.
+The token comes from the environment, goes to the API's own host only, and stands in no message, not even where a
+server repeats it.
 """
 
 from __future__ import annotations
@@ -12,22 +13,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from urllib.parse import urljoin, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import urllib3
 
-from gpudiag import __version__
+from gpudiag import __version__, transport
 from gpudiag.errors import GpudiagError
 
 VARIABLES = ("GITHUB_TOKEN", "GH_TOKEN")
 DEFAULT = "https://api.github.com"
-LOCAL = {"localhost", "127.0.0.1", "::1"}
 TRIES = 5
 LONGEST_WAIT = 60.0  # seconds: whoever is told to wait longer is better told when to come back
 UNSAID_WAIT = 60.0  # what GitHub asks for where a refusal names no time
 REDIRECTS = 3
 SAID_LIMIT = 200  # characters of GitHub's own message that a sentence quotes
-TIMEOUT = urllib3.Timeout(connect=10, read=30)
 PAGE = "docs/github.md of gpudiag"
 
 
@@ -115,8 +113,12 @@ class Api:
             target = self._own(place, target)
         raise GpudiagError(f"{self.origin} redirects in a circle: is GITHUB_API_URL right?")
 
-    def _send(self, method: str, target: str, body: object) -> urllib3.BaseHTTPResponse:
-        self.say(f"{method} {self.origin}{target}")
+    def masked(self, text: str) -> str:
+        """Text of the server's, without the token, should it repeat it in small letters or in capitals."""
+        return re.sub(re.escape(self.token), "***", text, flags=re.IGNORECASE)
+
+    def _send(self, method: str, target: str, body: object) -> transport.Reply:
+        self.say(self.masked(f"{method} {self.origin}{target}"))
         headers = {
             "Authorization": f"Bearer {self.token}",
             "Accept": "application/vnd.github+json",
@@ -128,23 +130,33 @@ class Api:
             headers["Content-Type"] = "application/json"
             content = json.dumps(body).encode()
         try:
-            # The pool connects to one host only: whatever a redirect or a page's link says, the token stays there.
-            return self.pool.urlopen(method, target, content, headers, retries=False, redirect=False, timeout=TIMEOUT)
+            reply = transport.exchange(self.pool, method, target, content, headers)
+        except TimeoutError:
+            raise GpudiagError(
+                f"{self.origin} has not finished an answer in {transport.WHOLE:.0f} s: run this again later."
+            ) from None
         except urllib3.exceptions.SSLError:
             raise GpudiagError(
                 f"The certificate of {self.origin} is not trusted: SSL_CERT_FILE can name your own authority's."
             ) from None
         except urllib3.exceptions.HTTPError as error:
             raise Passing(f"{self.origin} cannot be reached ({type(error).__name__})") from None
+        if reply is None:
+            raise self.unlike()
+        return reply
 
-    def _answer(self, response: urllib3.BaseHTTPResponse) -> Answer:
+    def unlike(self) -> GpudiagError:
+        """The error for an answer of a form that GitHub's API does not give."""
+        return GpudiagError(f"{self.origin} does not answer as GitHub's API does: is GITHUB_API_URL right?")
+
+    def _answer(self, response: transport.Reply) -> Answer:
         try:
-            content = json.loads(response.data) if response.data else None
+            content = json.loads(response.content) if response.content else None
         except (ValueError, RecursionError):
             content = None
         if 200 <= response.status < 300:
             if content is None and response.status != 204:
-                raise GpudiagError(f"{self.origin} does not answer as GitHub's API does: is GITHUB_API_URL right?")
+                raise self.unlike()
             return Answer(response.status, content, self._next(response.headers.get("Link", "")))
         said = self._said(content)
         wait = _wait(response, said, self.clock.now())
@@ -155,9 +167,9 @@ class Api:
         raise Refused(self._refusal(response.status, f" (“{said}”)" if said else ""), response.status)
 
     def _said(self, content: object) -> str:
-        """GitHub's own message, without the token, should a broken server repeat it."""
+        """GitHub's own message."""
         message = content.get("message") if isinstance(content, dict) else None
-        words = message.replace(self.token, "***") if isinstance(message, str) else ""
+        words = self.masked(message) if isinstance(message, str) else ""
         return " ".join(words[:SAID_LIMIT].split()).rstrip(".")
 
     def _refusal(self, status: int, said: str) -> str:
@@ -166,6 +178,11 @@ class Api:
             return (
                 f"GitHub does not accept the token in {self.variable}{said}: set one that is valid and has the"
                 " permission `pull-requests: write`."
+            )
+        if status == 403 and "locked" in said.lower():
+            return (
+                f"The conversation of {self.about} is locked{said}: unlock it, or comment with the token of somebody"
+                " who may write to the repository."
             )
         if status == 403:
             return (
@@ -177,6 +194,11 @@ class Api:
             return (
                 f"There is no {self.about}, or the token in {self.variable} may not see it{said}: check --repo and"
                 " --pr, and the token's permission `pull-requests: write`."
+            )
+        if status == 410:
+            return (
+                f"GitHub keeps no comments on {self.about} any more{said}: it was deleted, or its comments are switched"
+                " off in the repository's settings."
             )
         if status == 422:
             return f"GitHub refuses the comment on {self.about}{said}: read it with --dry-run."
@@ -198,8 +220,8 @@ class Api:
             here, parts = False, urlsplit("")
         if not here:
             raise GpudiagError(
-                f"{self.origin} sends on to another host ({(parts.hostname or '?')[:100]}), which is not given the"
-                " token: set GITHUB_API_URL to the API's own address."
+                f"{self.origin} sends on to another host ({self.masked(parts.hostname or '?')[:100]}), which is not"
+                " given the token: set GITHUB_API_URL to the API's own address."
             )
         return parts.path + (f"?{parts.query}" if parts.query else "")
 
@@ -214,20 +236,16 @@ def connect(
     variable, token = _token(environ)
     base = environ.get("GITHUB_API_URL") or DEFAULT
     try:
-        parts = urlsplit(base)
-        port = parts.port
+        parts, to = urlsplit(base), transport.address(base)
     except ValueError:
         raise GpudiagError("GITHUB_API_URL is no address: it is like https://HOST/api/v3.") from None
-    host = parts.hostname or ""
-    local = parts.scheme == "http" and host in LOCAL
-    if not host or parts.username or parts.query or parts.fragment or not (parts.scheme == "https" or local):
+    local = to.scheme == "http" and to.host in transport.LOCAL
+    if "@" in parts.netloc or parts.query or parts.fragment or not (to.scheme == "https" or local):
         raise GpudiagError("GITHUB_API_URL is no address of an API: it is like https://HOST/api/v3, and always https.")
-    proxy = None if host in LOCAL or proxy_bypass(host) else getproxies().get(parts.scheme)
-    manager = urllib3.ProxyManager(proxy) if proxy else urllib3.PoolManager()
     return Api(
         origin=f"{parts.scheme}://{parts.netloc}",
         path=parts.path.rstrip("/"),
-        pool=manager.connection_from_host(host, port, parts.scheme),
+        pool=transport.pool(to),
         token=token,
         variable=variable,
         about=about,
@@ -250,7 +268,7 @@ def _token(environ: Mapping[str, str]) -> tuple[str, str]:
     )
 
 
-def _wait(response: urllib3.BaseHTTPResponse, said: str, now: float) -> float | None:
+def _wait(response: transport.Reply, said: str, now: float) -> float | None:
     """Seconds until a rate limit lets requests through again; None if this is no rate limit."""
     if response.status not in (403, 429):
         return None
@@ -263,6 +281,6 @@ def _wait(response: urllib3.BaseHTTPResponse, said: str, now: float) -> float | 
     return UNSAID_WAIT if response.status == 429 or "rate limit" in said.lower() else None
 
 
-def _seconds(response: urllib3.BaseHTTPResponse, header: str) -> float | None:
+def _seconds(response: transport.Reply, header: str) -> float | None:
     text = response.headers.get(header, "")
     return float(text) if re.fullmatch(r"[0-9]{1,12}", text) else None

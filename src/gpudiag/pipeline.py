@@ -64,7 +64,17 @@ def report(
         if rule_dirs or overrides or iteration_times:
             raise GpudiagError(f"{paths[0]} is a saved report: rules, thresholds and times apply to captures only.")
         return savedreport.read(paths[0])
+    _only_captures(paths)
     return explain(paths, rule_dirs=rule_dirs, overrides=overrides, iteration_times=iteration_times, progress=progress)
+
+
+def _only_captures(paths: Sequence[Path]) -> None:
+    """Several captures are one run; a saved report is one already."""
+    from gpudiag import savedreport
+
+    for path in paths:
+        if savedreport.is_one(path):
+            raise GpudiagError(f"{path} is a saved report, which is read alone: give it without the other files.")
 
 
 def pictured(
@@ -86,6 +96,7 @@ def pictured(
         ), None
     from gpudiag.picture.draw import draw
 
+    _only_captures(paths)
     with opened(paths, rule_dirs=rule_dirs, overrides=overrides, progress=progress) as (con, library, file):
         (progress or _silent)("looking for causes")
         with stage("evaluate"):

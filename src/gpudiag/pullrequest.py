@@ -21,6 +21,12 @@ _REPO = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/(?!\.{1,2}$)[A-Za-z0-9._-]+")
 _SHA = re.compile(r"[0-9a-f]{40,64}")
 PAGES = 100  # of a hundred comments: four times what GitHub lets a pull request have
 
+GONE = (404, 410)
+
+
+class _Deleted(GpudiagError):
+    """The comment to change is there no longer."""
+
 
 class Head(NamedTuple):
     """What a pull request proposes to merge: whose branch, and its last commit."""
@@ -89,8 +95,8 @@ def _event(environ: Mapping[str, str]) -> dict[str, Any]:
 def _number(event: Mapping[str, Any]) -> int | None:
     issue = _part(event, "issue")
     pull = _part(event, "pull_request") or (issue if "pull_request" in issue else {})
-    number = pull.get("number")
-    return number if isinstance(number, int) and number > 0 else None
+    number = _whole(pull.get("number"))
+    return number if number and number > 0 else None
 
 
 def _head(event: Mapping[str, Any]) -> Head | None:
@@ -108,15 +114,21 @@ def _part(of: Mapping[str, Any], key: str) -> dict[str, Any]:
     return part if isinstance(part, dict) else {}
 
 
+def _whole(value: object) -> int | None:
+    """A whole number. JSON's `true` is none, though Python holds it equal to 1."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
 def find(api: Api, wanted: Target) -> Target | None:
     """The target with its number; None if no open pull request has that head any more. Raises GpudiagError."""
     if wanted.number is not None or wanted.head is None:
         return wanted
     owner, branch, sha = wanted.head
     query = urlencode({"state": "open", "head": f"{owner}:{branch}", "per_page": 100})
-    pulls = _rows(api.call("GET", f"/repos/{wanted.repo}/pulls?{query}"))
+    pulls = _rows(api, api.call("GET", f"/repos/{wanted.repo}/pulls?{query}"))
     # A branch can be pushed to, so what counts is the commit.
-    numbers = [pull.get("number") for pull in pulls if _part(pull, "head").get("sha") == sha]
+    same = {_whole(pull.get("number")) for pull in pulls if _part(pull, "head").get("sha") == sha}
+    numbers = sorted(number for number in same if number is not None)
     if len(numbers) > 1:
         raise GpudiagError(f"Pull requests {', '.join(map(str, numbers))} have the same head: name one with --pr.")
     return wanted._replace(number=numbers[0]) if numbers else None
@@ -130,6 +142,14 @@ def publish(api: Api, where: Target, body: str, mark: str) -> Done:
     """
     api = replace(api, about=str(where))
     me = _me(api)
+    try:
+        return _keep(api, where, me, body, mark)
+    except _Deleted:  # another run or somebody was faster, so the list is another by now
+        return _keep(api, where, me, body, mark)
+
+
+def _keep(api: Api, where: Target, me: int, body: str, mark: str) -> Done:
+    """Create or update the comment. Raises _Deleted if it was deleted meanwhile."""
     created: _Comment | None = None
     tried = 0
     while True:
@@ -145,21 +165,20 @@ def publish(api: Api, where: Target, body: str, mark: str) -> Done:
         except Passing as failure:
             api.pause(failure, tried)
     if created and not ours:  # lists may lag behind
-        return Done("created", created.url)
+        return Done("created", api.masked(created.url))
     first, *others = ours
     changed = _text(first.body) != _text(body)
     if changed:
-        answer = api.call("PATCH", f"/repos/{where.repo}/issues/comments/{first.id}", {"body": body})
-        first = _comment(answer.content)
+        first = _update(api, f"/repos/{where.repo}/issues/comments/{first.id}", body)
     for other in others:
         _delete(api, f"/repos/{where.repo}/issues/comments/{other.id}")
-    return Done("updated" if changed else "created" if tried else "unchanged", first.url)
+    return Done("updated" if changed else "created" if tried else "unchanged", api.masked(first.url))
 
 
 def _me(api: Api) -> int:
     """The account of the token, by GraphQL: the REST route for it is closed to the tokens of Actions and Apps."""
-    account = _part(api.query("query { viewer { databaseId } }"), "viewer").get("databaseId")
-    if not isinstance(account, int):
+    account = _whole(_part(api.query("query { viewer { databaseId } }"), "viewer").get("databaseId"))
+    if account is None:
         raise GpudiagError(f"GitHub does not say whose the token in {api.variable} is: use GITHUB_TOKEN of Actions.")
     return account
 
@@ -172,22 +191,25 @@ def _ours(api: Api, where: Target, me: int, mark: str) -> list[_Comment]:
         answer = api.call("GET", page)
         found += [
             _comment(row)
-            for row in _rows(answer)
-            if _part(row, "user").get("id") == me and str(row.get("body") or "").startswith(mark)
+            for row in _rows(api, answer)
+            if _whole(_part(row, "user").get("id")) == me and str(row.get("body") or "").startswith(mark)
         ]
         if answer.next is None:
-            return sorted(found, key=lambda comment: comment.id)
+            # Once each: a page may repeat what moved there from the one before.
+            return sorted({comment.id: comment for comment in found}.values(), key=lambda comment: comment.id)
         page = answer.next
     raise GpudiagError(f"The comments of {where} have no end: is GITHUB_API_URL right?")
 
 
-def _rows(answer: Answer) -> list[dict[str, Any]]:
-    return [row for row in answer.content if isinstance(row, dict)] if isinstance(answer.content, list) else []
+def _rows(api: Api, answer: Answer) -> list[dict[str, Any]]:
+    if not isinstance(answer.content, list):  # taken for an empty list it would make a second comment
+        raise api.unlike()
+    return [row for row in answer.content if isinstance(row, dict)]
 
 
 def _comment(row: Any) -> _Comment:
-    number = row.get("id") if isinstance(row, dict) else None
-    if not isinstance(number, int):
+    number = _whole(row.get("id")) if isinstance(row, dict) else None
+    if number is None:
         raise GpudiagError("GitHub's API answers without a comment's number: is GITHUB_API_URL right?")
     return _Comment(number, str(row.get("body") or ""), str(row.get("html_url") or ""))
 
@@ -197,9 +219,20 @@ def _text(body: str) -> str:
     return body.replace("\r\n", "\n").strip()
 
 
+def _update(api: Api, comment: str, body: str) -> _Comment:
+    try:
+        return _comment(api.call("PATCH", comment, {"body": body}).content)
+    except Refused as refusal:
+        if refusal.status not in GONE:
+            raise
+        raise _Deleted(
+            f"GitHub lists a comment of ours on {api.about} that it does not find: run this again later."
+        ) from None
+
+
 def _delete(api: Api, comment: str) -> None:
     try:
         api.call("DELETE", comment)
     except Refused as refusal:
-        if refusal.status != 404:  # another run was faster
+        if refusal.status not in GONE:  # another run was faster
             raise

@@ -12,12 +12,14 @@ from pydantic import ValidationError
 
 from gpudiag.errors import GpudiagError
 from gpudiag.model import Finding, Kernel, Remedy, Report, Rule, Unevaluated
+from gpudiag.plausible import misfit
 
 if TYPE_CHECKING:
     from gpudiag.library import Library
 
 SUFFIX = ".json"
 LARGEST = 100_000_000  # bytes; a report has some hundred thousand
+LONGEST_NAME = 200  # characters of a key that an error quotes
 _AGAIN = "Write it again: `gpudiag explain CAPTURE --format json -o report.json`."
 
 
@@ -33,15 +35,23 @@ def _no_number(name: str) -> None:
 def read(path: Path) -> Report:
     """The report in the file; what a newer version added to it is left out. Raises GpudiagError."""
     try:
-        if path.stat().st_size > LARGEST:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise GpudiagError(f"{path} is no file: save the report first.")  # a pipe may never end
+        with path.open("rb") as file:
+            text = file.read(LARGEST + 1)
+        if len(text) > LARGEST:
             raise GpudiagError(f"{path} is too large for a saved report. {_AGAIN}")
-        content = json.loads(path.read_bytes(), parse_constant=_no_number)
+        content = json.loads(text, parse_constant=_no_number)
     except OSError as error:
         raise GpudiagError(f"{path} cannot be read ({error.strerror}).") from None
     except (ValueError, RecursionError):
         raise GpudiagError(f"{path} is not JSON. {_AGAIN}") from None
     if not isinstance(content, dict) or "schema_version" not in content:
         raise GpudiagError(f"{path} is JSON, but no report of gpudiag. {_AGAIN}")
+    if isinstance(content["schema_version"], bool):
+        raise GpudiagError(f"{path} is a damaged report (schema_version). {_AGAIN}")
+    if place := misfit(content):
+        raise GpudiagError(f"{path} is a damaged report: {place[:LONGEST_NAME]} cannot be. {_AGAIN}")
     try:
         return Report.model_validate(content, extra="ignore")
     except (ValidationError, RecursionError) as error:

@@ -80,6 +80,17 @@ def test_files_come_by_what_is_at_stake_and_places_without_a_file_last() -> None
     assert "  - kernel `gather` · about 40 % of `decode_token` · finding 1, S01" in text
 
 
+def test_a_finding_with_places_in_and_out_of_a_file_is_asked_once_at_the_file() -> None:
+    kernel = "void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x256_16x3_nn_align4>(Params) with_more_behind_it"
+    text = with_findings(asking(1, 0.4, Place(kernel=kernel, share=0.7), Place(file="/app/a.py", line=1, share=0.3)))
+    assert text.count("Could number 1 go?") == 1
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == ["`a.py`"]
+    where = next(line for line in text.split("\n") if "`a.py:1`" in line)
+    assert "; kernel `" in where
+    assert "of that here" not in where
+    assert len(where.partition("kernel `")[2].partition("`")[0]) <= 40
+
+
 def test_lines_of_a_function_stand_together() -> None:
     places = [Place(file="m.py", line=n, function="f" if n < 3 else "g", nvtx=str(n)) for n in (1, 3, 2, 2, 4, 5, 6)]
     assert "  - `m.py:1`, `:2` in `f`; `:3`, `:4` in `g` and 2 more places ·" in with_findings(asking(1, 0.5, *places))
@@ -144,8 +155,8 @@ def test_hostile_names_add_no_items_headings_html_or_links() -> None:
     inline = [child for token in tokens for child in token.children or ()]
     assert not {"html_inline", "image", "link_open"} & {token.type for token in inline}
     assert "html_block" not in {token.type for token in tokens}
-    assert text.count("- [ ] **") == 4
-    assert sum(token.type == "heading_open" for token in tokens) == 1 + 4
+    assert text.count("- [ ] **") == 3, "the place without a file stands with the first that has one"
+    assert sum(token.type == "heading_open" for token in tokens) == 1 + 3
     assert "\u202e" not in text and "\x1b" not in text
     assert not re.search(r"(?<![\w`])@everyone", "".join(t.content for t in inline if t.type == "text"))
     assert len(text) < 30_000

@@ -10,7 +10,7 @@ from markdown_it.token import Token
 
 from gpudiag import pipeline
 from gpudiag.errors import GpudiagError
-from gpudiag.model import Finding, Input, Loop, Note, Place, Remedy, Report
+from gpudiag.model import Diff, Finding, FindingChange, Input, Loop, Note, Place, Remedy, Report, Side
 from gpudiag.report import comment
 
 from . import samples
@@ -273,6 +273,56 @@ def test_a_real_capture_makes_a_sound_comment() -> None:
     assert_nothing_open(text.replace("ci/nightly", "ci"))
     assert "· `launch_bound_fp32.py:26`, `:27`, `:24` in `forward` · H01" in text
     assert text.count(FOLD) == 3
+
+
+# --- what changed ---------------------------------------------------------------------------------------------------
+
+
+def changed(report: Report, state: str = "new", **changes: object) -> str:
+    """The comment where every finding of the report is of that state."""
+    side = Side(files=("/tmp/base.json",), reports=1, kind="timeline")
+    found = tuple(
+        FindingChange.model_validate(
+            {"state": state, "code": f.code, "title": f.title, "head_fingerprint": f.fingerprint, **changes}
+        )
+        for f in report.findings
+    )
+    diff = Diff(
+        tool=report.tool, state="regression", text="Slower: by much.", base=side, head=side, findings=found
+    )  # fmt: skip
+    return comment.change(diff, report, "diff")
+
+
+def unlike(count: int, length: int = 0) -> Report:
+    report = many(count, length) if length else many(count)
+    return with_findings([f.model_copy(update={"fingerprint": f"f{f.rank}"}) for f in report.findings])
+
+
+@pytest.mark.parametrize("state", ["new", "worse"])
+def test_a_change_tells_new_and_worse_findings_with_their_fix(state: str) -> None:
+    text = changed(unlike(2), state)
+    assert text.startswith("<!-- gpudiag:diff -->\n\n### gpudiag `diff`: `base.json` → `base.json`\n")
+    assert_harmless(text)
+    assert "#### New or worth more now" in text
+    assert "\n# " not in text
+    assert "\n## " not in text
+    assert text.count("x = step(x)\n```\n") == 2
+    assert text.index("**1. Cause number 1**") < text.index("**2. Cause number 2**")
+    assert "fixes above" not in text, "those may not be here"
+
+
+@pytest.mark.parametrize("state", ["now_visible", "unchanged"])
+def test_a_change_tells_no_fix_of_what_was_there_before(state: str) -> None:
+    text = changed(unlike(2), state)
+    assert "Cause number 1" in text
+    assert "x = step(x)" not in text
+    assert "New" not in text
+
+
+def test_a_change_of_many_findings_is_short_enough() -> None:
+    text = changed(unlike(300, 6_000))
+    assert_harmless(text)
+    assert "**1. Cause number 1**" in text
 
 
 # --- other pages under the same mark --------------------------------------------------------------------------------

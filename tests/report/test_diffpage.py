@@ -109,6 +109,36 @@ def test_findings_say_what_their_fix_was_worth_and_where() -> None:
     assert "Unchanged: Pageable copies (M01)." in page
 
 
+def test_a_cause_that_was_hidden_is_told_with_the_time_that_it_is_about() -> None:
+    hidden = FindingChange(
+        state="now_visible", code="H01", title="Small kernels", loop="step", head_share=0.2, head_saves_ms=1.0,
+        base_about_ms=3.5, head_about_ms=3.7,
+    )  # fmt: skip
+    page, text = (write(diff(findings=(hidden,))) for write in (diffpage.markdown, diffpage.text))
+    for written in (page, text):
+        assert "ow visible, though the time it is about was there before" in written
+        assert "; the time it is about: 3.50 ms before, 3.70 ms now" in written
+    assert "New" not in page
+
+
+def test_a_worth_of_a_recorded_time_beside_a_given_one_says_so() -> None:
+    timed = loop(base=times(7.0, unprofiled_ms=(7.0,)))
+    gone = FindingChange(
+        state="gone", code="S01", title="A value", loop="step", base_share=0.4, base_saves_ms=4.0, base_of_ms=10.0
+    )
+    assert "its fix was worth 4.00 ms (40 % of 10.0 ms, as recorded)" in diffpage.markdown(
+        diff(loops=(timed,), findings=(gone,))
+    )
+    assert "its fix was worth 4.00 ms (40 %)\n" in diffpage.markdown(diff(findings=(gone,)))
+    told = gone.model_copy(update={"base_of_ms": 7.0})
+    assert "as recorded)" not in diffpage.markdown(diff(loops=(timed,), findings=(told,)))
+
+
+def test_under_noise_the_page_says_that_worth_is_noise_too() -> None:
+    page = diffpage.markdown(diff(state="noise"))
+    assert "On both sides: Pageable copies (M01). What their fixes are worth differs by no more than noise." in page
+
+
 def test_no_findings_are_told_as_none() -> None:
     assert "None before, none now." in diffpage.markdown(diff(findings=()))
 
@@ -161,3 +191,30 @@ def test_the_text_is_a_few_plain_lines() -> None:
         "new: H01 Small kernels: its fix is worth 1.00 ms (20 %) of an iteration",
         "gone: S01 A value is read: its fix was worth 4.00 ms (40 %)",
     ]
+
+
+@pytest.mark.parametrize("limit", [200, 4000])
+def test_kernels_whose_short_names_are_alike_can_be_told_apart(limit: int) -> None:
+    functors = ["AddFunctor<float>", "MulFunctor<float>", "AddFunctor<double>"]
+    padding = "at::native::detail::Padding" * (limit // 27)
+    names = [f"void at::native::vectorized_kernel<4, at::native::{f}, {padding}>(int, {padding})" for f in functors]
+    kernels = tuple(
+        KernelChange(name=name, state="changed", base_launches=1, head_launches=1, base_ms=1.0, head_ms=ms)
+        for name, ms in zip(names, (2.0, 3.0, 4.0), strict=True)
+    )
+    page = diffpage.markdown(
+        diff(loops=(loop(kernels=(*kernels, KernelChange(name="relu", state="new", head_ms=1.0))),))
+    )
+    rows = [line.split(" | ")[0] for line in page.splitlines() if "vectorized_kernel" in line]
+    assert len(set(rows)) == 3
+    telling = [("Add", "float"), ("Mul",), ("Add", "double")]
+    assert all(part in row for parts, row in zip(telling, rows, strict=True) for part in parts)
+    assert all(len(row) < 200 for row in rows)
+    assert "`relu`" in page
+
+
+def test_names_that_differ_in_the_middle_of_something_long_are_numbered() -> None:
+    names = [f"f<{'a' * 500}{i}{'a' * 500}>" for i in range(3)]
+    kernels = tuple(KernelChange(name=name, state="changed", base_ms=1.0, head_ms=2.0) for name in names)
+    page = diffpage.markdown(diff(loops=(loop(kernels=kernels),)))
+    assert len({line for line in page.splitlines() if line.startswith("| `f<")}) == 3

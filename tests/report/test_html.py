@@ -200,3 +200,16 @@ def test_explain_writes_a_page_with_timelines(tmp_path: Path) -> None:
     )
     assert done.exit_code == 0, done.output
     assert "strip-run" in Parsed(out.read_text("utf-8")).values("id")
+
+
+def test_the_bar_of_a_finding_shows_in_green_what_is_saved_and_a_legend_says_so() -> None:
+    text = page.render(samples.launch_bound())
+    gain = samples.launch_bound().findings[0].gain
+    assert gain.before_ms and gain.after_ms is not None
+    found = re.search(r'<rect class="k-saved" x="([\d.]+)%" width="([\d.]+)%"', text)
+    assert found
+    assert float(found[1]) == pytest.approx(100 * gain.after_ms / gain.before_ms, abs=0.1)
+    assert float(found[1]) + float(found[2]) == pytest.approx(100, abs=0.1)
+    assert "what the fix would save</span>" in text
+    none = samples.launch_bound().model_copy(update={"findings": ()})
+    assert "what the fix would save" not in page.render(none)

@@ -201,15 +201,24 @@ def test_a_loop_without_gpu_work_says_so() -> None:
     assert [row.words for row in rows] == [words.UNUSED]
 
 
-def test_the_number_of_places_is_evidence_only_when_there_are_more() -> None:
-    places = tuple(samples.Place(file="a.py", line=n) for n in range(1, 8))
+def test_the_list_of_places_tells_their_number() -> None:
+    places = tuple(samples.Place(file="a.py", line=n) for n in range(1, 9))
     few = samples.launch_bound_finding(where=places[:3], evidence={"places": 3})
+    merged = samples.launch_bound_finding(where=places[:7], evidence={"places": 9})
     many = samples.launch_bound_finding(where=places, evidence={"places": 49})
     base = samples.launch_bound()
     assert "Evidence" not in markdown.render(base.model_copy(update={"findings": (few,)}))
-    text = markdown.render(base.model_copy(update={"findings": (many,)}))
-    assert "places = 49" in text
-    assert "- 2 more places" in text
+    for finding, more in ((merged, 2), (many, 44)):
+        text = markdown.render(base.model_copy(update={"findings": (finding,)}))
+        assert f"- {more} more places" in text
+        assert "places =" not in text
+
+
+def test_evidence_speaks_of_iterations_and_not_of_turns() -> None:
+    facts = words.evidence({"launches_per_turn": 3, "ns_per_turn": 2e6, "matrix_per_turn_ns": 1e6})
+    assert facts == [
+        "launches an iteration = 3", "time an iteration = 2.00 ms", "matrix products an iteration = 1.00 ms"
+    ]  # fmt: skip
 
 
 def test_a_third_fix_is_named_not_told() -> None:

@@ -15,6 +15,7 @@ from gpudiag.errors import GpudiagError
 AnyPath = str | os.PathLike[str]
 Time = str | timedelta
 Times = Time | Mapping[str, Time]
+SHOWN = 60  # characters of a value in a sentence
 
 
 def path_of(path: AnyPath) -> Path:
@@ -28,12 +29,24 @@ def each(paths: AnyPath | Iterable[AnyPath]) -> Iterable[AnyPath]:
 def thresholds(overrides: Mapping[str, Any]) -> dict[str, float]:
     wrong = next((name for name, value in overrides.items() if not _is_number(value)), None)
     if wrong is not None:
-        raise GpudiagError(f"{overrides[wrong]!r} is no number: {wrong} wants one, such as 0.3.")
+        raise GpudiagError(f"{_shown(overrides[wrong])} is no number: {wrong} wants one, such as 0.3.")
     return {name: float(value) for name, value in overrides.items()}
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
+    try:
+        return isinstance(value, int | float) and math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def _shown(value: object) -> str:
+    """The value, short enough for a sentence; Python prints no number of thousands of digits."""
+    try:
+        text = repr(value)
+    except ValueError:
+        return "A value with too many digits"
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
 
 
 def times(given: Times | None) -> dict[str, float]:
@@ -48,5 +61,5 @@ def _nanoseconds(time: object) -> float:
     if isinstance(time, timedelta):
         return duration.nanoseconds(f"{time / timedelta(microseconds=1):f}us")
     if not isinstance(time, str):  # seconds or milliseconds? Either is plausible, and wrong by a thousand.
-        raise GpudiagError(f"iteration_time={time!r} has no unit: write it as '3.57ms', or give a timedelta.")
+        raise GpudiagError(f"iteration_time={_shown(time)} has no unit: write it as '3.57ms', or give a timedelta.")
     return duration.nanoseconds(time)

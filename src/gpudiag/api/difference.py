@@ -41,7 +41,7 @@ class Diff:
 
     @property
     def findings(self) -> pl.DataFrame:
-        """A row a finding of either side: new, gone, better, worse, unchanged, not_evaluated."""
+        """A row a finding of either side, with its state: new, gone, better, worse, now_visible and so on."""
         return self._frame("diff_findings")
 
     @property

@@ -15,7 +15,6 @@ from gpudiag.cli.sections import FAILED, Command
 if TYPE_CHECKING:
     from gpudiag.gate.config import Config
     from gpudiag.gate.result import Baseline
-    from gpudiag.model import Report
 
 
 LIMITS = (
@@ -31,6 +30,7 @@ EXAMPLES = (
         "gpudiag check report.sqlite --baseline gpudiag-baseline.json --update-baseline",
         "accept the findings of today; new ones fail from now on",
     ),
+    ("gpudiag check report.sqlite --prune-baseline", "if it passes, forget known findings that are gone"),
 )
 EXIT_CODES = (
     ("0", "every limit is kept, and no finding fails"),
@@ -59,7 +59,16 @@ EXIT_CODES = (
     help="Findings known and accepted: only others fail, and those that grew clearly. [default: findings.baseline "
     "of the configuration]",
 )
-@click.option("--update-baseline", is_flag=True, help="Write the findings of these files into the baseline first.")
+@click.option(
+    "--update-baseline",
+    is_flag=True,
+    help="Accept the findings of these files: write them into the baseline first, and name each change.",
+)
+@click.option(
+    "--prune-baseline",
+    is_flag=True,
+    help="If the check passes, remove from the baseline what is gone, and name it. Adds nothing.",
+)
 @click.option("--init", is_flag=True, help="Write a gpudiag.toml to start from: today's figures with a margin.")
 @PAGE_FORMAT
 @OUTPUT
@@ -72,6 +81,7 @@ def check(
     config_file: Path | None,
     baseline_file: Path | None,
     update_baseline: bool,
+    prune_baseline: bool,
     init: bool,
     form: str,
     output: Path | None,
@@ -87,17 +97,19 @@ def check(
     """
     hurry()
     from gpudiag import library, pipeline
+    from gpudiag.cli.checkfiles import prune, refuse_inputs, start, update
     from gpudiag.gate import check as gate
     from gpudiag.report import checkpage
-    from gpudiag.report import output as place
     from gpudiag.report.terminal import progress
 
-    if output:
-        place.check(output, files)
     path = None if init else _config_path(config_file, bool(baseline_file))
-    config, baseline_path = _limits(path, baseline_file, update_baseline)
+    changes = "--update-baseline" if update_baseline else "--prune-baseline" if prune_baseline else ""
+    config, baseline_path = _limits(path, baseline_file, changes)
+    if output:
+        refuse_inputs(output, files, path, baseline_path)
     before = None if init else _baseline(baseline_path, new=update_baseline)
-    settings = library.load(rule_dirs).with_overrides(overrides).setting_values
+    rules = library.load(rule_dirs).with_overrides(overrides)
+    settings = rules.setting_values
     with progress() as quiet:
         report = pipeline.report(
             files,
@@ -107,10 +119,10 @@ def check(
             progress=say if verbose else quiet,
         )
     if init:
-        _start(report, settings, config_file or output)
+        start(report, settings, config_file or output, [*map(str, files), *_again(rule_dirs, times)])
         return
     if update_baseline and baseline_path:
-        before = _update(report, config, before, settings, baseline_path)
+        before = update(report, config, before, settings, baseline_path)
     result = gate.check(
         report,
         config,
@@ -120,10 +132,22 @@ def check(
         files=[str(file) for file in files],
         config_name=str(path) if path else None,
         baseline_name=str(baseline_path) if baseline_path else None,
+        codes=rules.by_code,
     )
     deliver(checkpage.as_json(result) if form == "json" else checkpage.markdown(result), output, form == "markdown")
+    if prune_baseline and baseline_path and before:
+        prune(report, before, baseline_path, result.passed)
     if not result.passed:
+        if output:
+            say(f"check failed: {checkpage.in_short(result)}; see {output}")
         raise click.exceptions.Exit(1)
+
+
+def _again(rule_dirs: tuple[Path, ...], times: dict[str, float]) -> list[str]:
+    """The options that the next call needs, too."""
+    rules = [word for folder in rule_dirs for word in ("--rules", str(folder))]
+    named = {f"{loop}=" if loop else "": value for loop, value in times.items()}
+    return rules + [word for loop, ns in named.items() for word in ("--iteration-time", f"{loop}{ns / 1e6:.12g}ms")]
 
 
 def _config_path(given: Path | None, with_baseline: bool) -> Path | None:
@@ -144,7 +168,7 @@ def _short(path: Path | None) -> Path | None:
     return path.relative_to(Path.cwd()) if path and path.is_relative_to(Path.cwd()) else path
 
 
-def _limits(path: Path | None, baseline: Path | None, update: bool) -> tuple[Config, Path | None]:
+def _limits(path: Path | None, baseline: Path | None, changes: str) -> tuple[Config, Path | None]:
     """The configuration and the place of the baseline. Raises GpudiagError, also where nothing could ever fail."""
     from gpudiag.errors import GpudiagError
     from gpudiag.gate import configfile
@@ -153,8 +177,8 @@ def _limits(path: Path | None, baseline: Path | None, update: bool) -> tuple[Con
     config = configfile.read(path) if path else Config()
     if baseline is None and path and config.findings.baseline:
         baseline = path.parent / config.findings.baseline
-    if update and baseline is None:
-        raise GpudiagError("--update-baseline wants to know which: give --baseline, or findings.baseline in the TOML.")
+    if changes and baseline is None:
+        raise GpudiagError(f"{changes} wants to know which: give --baseline, or findings.baseline in the TOML.")
     if path and not config.limits_something(with_baseline=baseline is not None):
         raise GpudiagError(f"{path} sets no limit: give [budgets.…], findings.fail_on, max_gain or a baseline.")
     return config, baseline
@@ -164,31 +188,3 @@ def _baseline(path: Path | None, *, new: bool) -> Baseline | None:
     from gpudiag.gate import known
 
     return known.read(path) if path and not (new and not path.exists()) else None
-
-
-def _update(
-    report: Report, config: Config, before: Baseline | None, settings: dict[str, float], path: Path
-) -> Baseline:
-    """Writes the new baseline. Raises GpudiagError where the report is no ground for one."""
-    from gpudiag.errors import GpudiagError
-    from gpudiag.gate import check as gate
-    from gpudiag.gate import known
-    from gpudiag.report.output import to_file
-
-    if report.verdict.state == "cannot_tell":
-        raise GpudiagError(f"{path} was left as it is: this report cannot tell what is wrong with the program.")
-    baseline = gate.updated_baseline(report, config, before, settings, date.today())
-    to_file(known.text(baseline), path)
-    return baseline
-
-
-def _start(report: Report, settings: dict[str, float], place: Path | None) -> None:
-    from gpudiag.errors import GpudiagError
-    from gpudiag.gate import configfile, starter
-    from gpudiag.report.output import to_file
-
-    path = place or Path(configfile.NAME)
-    if path.exists():
-        raise GpudiagError(f"{path} exists: --init writes a new file only; name another one with --config.")
-    to_file(starter.text(report, settings), path)
-    say(f"wrote {path}: read it, then run `gpudiag check` without --init")

@@ -15,7 +15,7 @@ from gpudiag.cli.common import deliver, ended, hurry, say
 from gpudiag.cli.sections import FAILED, Command
 
 if TYPE_CHECKING:
-    from gpudiag.model import Report
+    from gpudiag.model import Diff, Report
 
 ENVIRONMENT = (
     ("GITHUB_TOKEN", "the token, or GH_TOKEN; it needs the permission `pull-requests: write`"),
@@ -148,19 +148,18 @@ def _body(report: Report, base: Sequence[Report], key: str) -> str:
     from gpudiag.report import comment as page
 
     try:
-        return page.body(_change(base, report), key) if base else page.render(report, key=key)
+        return page.change(_compared(base, report), report, key) if base else page.render(report, key)
     except _misfits() as error:
         # Models allow any figure in a few places; what a capture gives fits, what a file holds need not.
         kind = type(error).__name__
         raise GpudiagError(f"The saved report holds figures that do not fit together ({kind}): make it anew.") from None
 
 
-def _change(base: Sequence[Report], head: Report) -> str:
+def _compared(base: Sequence[Report], head: Report) -> Diff:
     from gpudiag.comparison import compare
     from gpudiag.library import load
-    from gpudiag.report import diffpage
 
-    return diffpage.markdown(compare(base, [head], load().setting_values))
+    return compare(base, [head], load().setting_values)
 
 
 def _misfits() -> tuple[type[Exception], ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from gpudiag.cli.sections import FAILED, Command
 from gpudiag.errors import GpudiagError
 
 if TYPE_CHECKING:
-    from gpudiag.model import Report
+    from gpudiag.model import Diff, Report
     from gpudiag.pipeline import Progress
 
 VERDICTS = (
@@ -35,6 +35,10 @@ EXAMPLES = (
     ("gpudiag diff main.sqlite branch.sqlite --format markdown -o diff.md", "a page for a pull request"),
     ("gpudiag diff base.json head.json --fail-on-regression", "a gate for CI"),
     (
+        "gpudiag diff base.json head.json --fail-on regression --fail-on new-high",
+        "a stricter one: also where a grave fault came in, whatever the times can tell",
+    ),
+    (
         "gpudiag diff a1.sqlite b1.sqlite --base a2.sqlite --head b2.sqlite",
         "two recordings a side",
     ),
@@ -43,9 +47,11 @@ EXAMPLES = (
         "iteration times measured without the profiler; several of one side are repeats",
     ),
 )
+NAMED = 3
+FAIL_ON = ("regression", "cannot-tell", "new-high")
 EXIT_CODES = (
-    ("0", "compared; also where it cannot be told"),
-    ("1", "a regression, with --fail-on-regression"),
+    ("0", "compared; also slower, or where it cannot be told, unless --fail-on asks for 1"),
+    ("1", "what --fail-on or --fail-on-regression names has happened: stderr says what"),
     ("2", "incomparable: the reason stands on stderr, and the page or JSON that tells it is written all the same"),
     FAILED,
 )
@@ -106,7 +112,16 @@ def _times(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> di
     callback=_times,
     help="The same of the head.",
 )
-@click.option("--fail-on-regression", is_flag=True, help="Exit with 1 if head is slower.")
+@click.option(
+    "--fail-on",
+    metavar="WHAT",
+    multiple=True,
+    type=click.Choice(FAIL_ON),
+    help="Exit with 1 and say why: `regression`, if head is slower; `cannot-tell`, if that cannot be told; `new-high`,"
+    " if a finding of high severity is new, whatever the times say. One that only became visible, because another"
+    " cause no longer hides it, is not new. Repeatable.",
+)
+@click.option("--fail-on-regression", is_flag=True, help="The same as --fail-on regression.")
 @THRESHOLDS
 @VERBOSE
 def diff(
@@ -118,6 +133,7 @@ def diff(
     output: Path | None,
     base_times: dict[str, list[float]],
     head_times: dict[str, list[float]],
+    fail_on: tuple[str, ...],
     fail_on_regression: bool,
     overrides: dict[str, float],
     verbose: bool,
@@ -146,8 +162,30 @@ def diff(
     deliver(write(found), output, in_colour=form == "markdown")
     if found.state == "incomparable":
         raise GpudiagError(found.text)
-    if fail_on_regression and found.state == "regression":
+    if found.state == "cannot_tell" and any(loop.host_bound for loop in found.loops):
+        say("times measured without the profiler can be given here too: --base-time and --head-time.")
+    reasons = _failures(found, {*fail_on, *(["regression"] if fail_on_regression else [])})
+    for reason in reasons:
+        say(reason)
+    if reasons:
         raise click.exceptions.Exit(1)
+
+
+def _failures(found: Diff, fail_on: Container[str]) -> list[str]:
+    """Why the command fails, a line each."""
+    from gpudiag.report.escape import NAME_LIMIT, middle, one_line
+
+    reasons = []
+    if "regression" in fail_on and found.state == "regression":
+        reasons.append("fails: head is slower (--fail-on regression).")
+    if "cannot-tell" in fail_on and found.state == "cannot_tell":
+        reasons.append("fails: it cannot be told whether head is slower (--fail-on cannot-tell).")
+    new = [one for one in found.findings if one.state == "new" and one.severity == "high"]
+    if "new-high" in fail_on and new:
+        named = "; ".join(f"{one.code} {middle(one_line(one.title), NAME_LIMIT)}" for one in new[:NAMED])
+        more = f" and {len(new) - NAMED} more" if len(new) > NAMED else ""
+        reasons.append(f"fails: new and of high severity: {named}{more} (--fail-on new-high).")
+    return reasons
 
 
 def _settings(overrides: Mapping[str, float], values: dict[str, float]) -> dict[str, float]:
@@ -155,6 +193,9 @@ def _settings(overrides: Mapping[str, float], values: dict[str, float]) -> dict[
     other = next((name for name in overrides if not name.startswith("settings.diff_")), None)
     if other:
         raise GpudiagError(f"--set {other}: a comparison takes thresholds called settings.diff_… only.")
+    from gpudiag.comparison import ranges
+
+    ranges.check(values)
     return values
 
 

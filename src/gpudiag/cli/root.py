@@ -48,7 +48,8 @@ def _tidy_end() -> Iterator[None]:
 
     received: list[int] = []
     # What is ignored already stays ignored: `nohup`.
-    taken = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
+    usual = {signal.SIGTERM: signal.SIG_DFL, signal.SIGHUP: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
+    taken = {number: handler for number, handler in usual.items() if signal.getsignal(number) is handler}
     for number in taken:
         signal.signal(number, end)
     try:
@@ -56,8 +57,8 @@ def _tidy_end() -> Iterator[None]:
     finally:
         if received:  # DuckDB reports a signal during a query as an error of its own, or of the file
             raise SystemExit(128 + received[0]) from None
-        for number in taken:
-            signal.signal(number, signal.SIG_DFL)
+        for number, handler in taken.items():
+            signal.signal(number, handler)
 
 
 def _hold_standard_streams() -> None:

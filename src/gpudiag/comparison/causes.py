@@ -1,12 +1,19 @@
-"""Findings of both sides: new, gone, better, worse; matched by fingerprint, then by code and place."""
+"""Findings of both sides: new, gone, better, worse, hidden on one; matched by fingerprint, then by code and place."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from gpudiag.comparison import masking
+from gpudiag.comparison.masking import Behind
 from gpudiag.comparison.pairing import Pair
 from gpudiag.model import Finding, FindingChange, Place, Report
+
+ORDER = (
+    "new", "worse", "now_visible", "gone", "better", "no_longer_visible", "unchanged", "not_evaluated",
+)  # fmt: skip
+_Side = Literal["base", "head"]
 
 
 class _Match(NamedTuple):
@@ -15,18 +22,28 @@ class _Match(NamedTuple):
     by: Literal["fingerprint", "place"]
 
 
+class _Sides(NamedTuple):
+    base: Report
+    head: Report
+    pairs: Sequence[Pair]
+    settings: Mapping[str, float]
+    quiet: Container[str | None]
+
+
 def changes(
     base: Report,
     head: Report,
     pairs: Sequence[Pair],
     settings: Mapping[str, float],
-    unchanged: Container[str] = (),
+    quiet: Container[str | None] = (),
 ) -> tuple[FindingChange, ...]:
     """What matters first: new and worse ones, then gone and better ones. Small findings take part, so that a cause
     that fell below the reporting gate is better and not gone; those that were and stay small are left out.
 
-    unchanged: loops whose time differs by no more than noise.
+    quiet: loops whose time differs by no more than noise, None for causes of no loop: there no fix is worth more or
+    less than before.
     """
+    sides = _Sides(base, head, pairs, settings, quiet)
     before, after = (*base.findings, *base.minor), (*head.findings, *head.minor)
     twins = {pair.base.id: pair.head.id for pair in pairs}
     matches: list[_Match] = []
@@ -37,13 +54,12 @@ def changes(
             if other and not any(match.base is one for match in matches):
                 matches.append(_Match(one, other, by))
     large = {id(f) for f in (*base.findings, *head.findings)}
-    found = [_both(m, base, settings, unchanged) for m in matches if {id(m.base), id(m.head)} & large]
+    found = [_both(m, sides) for m in matches if {id(m.base), id(m.head)} & large]
     known = {id(f) for match in matches for f in (match.base, match.head)}
-    found += [_gone(f, base, head) for f in base.findings if id(f) not in known]
-    found += [_new(f, head) for f in head.findings if id(f) not in known]
-    order = ("new", "worse", "gone", "better", "unchanged", "not_evaluated")
+    found += [_gone(f, sides) for f in base.findings if id(f) not in known]
+    found += [_new(f, sides) for f in head.findings if id(f) not in known]
     return tuple(
-        sorted(found, key=lambda c: (order.index(c.state), -max(c.head_share or 0, c.base_share or 0), c.code))
+        sorted(found, key=lambda c: (ORDER.index(c.state), -max(c.head_share or 0, c.base_share or 0), c.code))
     )
 
 
@@ -75,44 +91,67 @@ def _sites(finding: Finding) -> set[tuple[str, str, str]]:
     }
 
 
-def _both(match: _Match, base: Report, settings: Mapping[str, float], unchanged: Container[str]) -> FindingChange:
+def _both(match: _Match, sides: _Sides) -> FindingChange:
     before, after = _cost(match.base), _cost(match.head)
-    loop = _loop(match.base, base)
+    loop = _loop(match.base, sides.base)
     state: Literal["better", "worse", "unchanged"] = "unchanged"
-    if before is not None and after is not None:
+    if before is not None and after is not None and loop not in sides.quiet:
         share = abs(match.head.gain.share - match.base.gain.share)
-        factor = 1 + settings["diff_finding"]
-        if loop in unchanged:  # there the share of the iteration says more than times that are noise
-            before, after = match.base.gain.share, match.head.gain.share
-        if share >= settings["diff_finding_share"]:
+        factor = 1 + sides.settings["diff_finding"]
+        if share >= sides.settings["diff_finding_share"]:
             state = "worse" if after > factor * before else "better" if before > factor * after else "unchanged"
+    larger: _Side = "base" if (before or 0) > (after or 0) else "head"
     return FindingChange(
         state=state, code=match.head.code, title=match.head.title, loop=loop, matched_by=match.by,
-        base_fingerprint=match.base.fingerprint, head_fingerprint=match.head.fingerprint,
-        base_share=_share(match.base), head_share=_share(match.head),
-        base_saves_ms=_cost(match.base), head_saves_ms=_cost(match.head),
-        where=_worst(match.head),
+        **_told("base", match.base), **_told("head", match.head),
+        **_about(_behind(match.base if larger == "base" else match.head, larger, sides)),
+        severity=match.head.severity, where=_worst(match.head),
     )  # fmt: skip
 
 
-def _gone(finding: Finding, base: Report, head: Report) -> FindingChange:
-    """A cause that nobody looked for is not known to be gone."""
-    blind = next((item.reason for item in head.not_evaluated if item.code == finding.code), None)
-    vetoed = next((item.reason for item in head.suppressed if item.code == finding.code), None)
+def _gone(finding: Finding, sides: _Sides) -> FindingChange:
+    """A cause that nobody looked for is not known to be gone; one whose time is still there is only hidden."""
+    blind = next((item.reason for item in sides.head.not_evaluated if item.code == finding.code), None)
+    vetoed = next((item.reason for item in sides.head.suppressed if item.code == finding.code), None)
     reason = blind or vetoed
+    time = _behind(finding, "base", sides)
+    hidden = time is not None and masking.remains(time, time.base_ms, time.head_ms, sides.settings)
     return FindingChange(
-        state="not_evaluated" if reason else "gone", code=finding.code, title=finding.title, reason=reason,
-        loop=_loop(finding, base), base_fingerprint=finding.fingerprint, base_share=_share(finding),
-        base_saves_ms=_cost(finding), where=_worst(finding),
+        state="not_evaluated" if reason else "no_longer_visible" if hidden else "gone", code=finding.code,
+        title=finding.title, reason=reason, loop=_loop(finding, sides.base), **_told("base", finding), **_about(time),
+        severity=finding.severity, where=_worst(finding),
     )  # fmt: skip
 
 
-def _new(finding: Finding, head: Report) -> FindingChange:
+def _new(finding: Finding, sides: _Sides) -> FindingChange:
+    time = _behind(finding, "head", sides)
+    hidden = time is not None and masking.remains(time, time.head_ms, time.base_ms, sides.settings)
     return FindingChange(
-        state="new", code=finding.code, title=finding.title, loop=_loop(finding, head),
-        head_fingerprint=finding.fingerprint, head_share=_share(finding), head_saves_ms=_cost(finding),
-        where=_worst(finding),
+        state="now_visible" if hidden else "new", code=finding.code, title=finding.title,
+        loop=_loop(finding, sides.head), **_told("head", finding), **_about(time),
+        severity=finding.severity, where=_worst(finding),
     )  # fmt: skip
+
+
+def _told(side: _Side, finding: Finding) -> dict[str, Any]:
+    gain = finding.gain
+    return {
+        f"{side}_fingerprint": finding.fingerprint,
+        f"{side}_share": None if gain.kind == "test_needed" else gain.share,
+        f"{side}_saves_ms": _cost(finding),
+        f"{side}_of_ms": gain.before_ms,
+    }
+
+
+def _about(time: Behind | None) -> dict[str, Any]:
+    return {"base_about_ms": time.base_ms, "head_about_ms": time.head_ms} if time else {}
+
+
+def _behind(finding: Finding, side: _Side, sides: _Sides) -> Behind | None:
+    """What the budgets of the loop say on both sides."""
+    own = (getattr(pair, side).id == finding.gain.loop for pair in sides.pairs)
+    pair = next((pair for pair, is_it in zip(sides.pairs, own, strict=True) if is_it), None)
+    return masking.behind(finding, getattr(pair, side), pair.base, pair.head) if pair else None
 
 
 def _loop(finding: Finding, report: Report) -> str | None:
@@ -121,10 +160,6 @@ def _loop(finding: Finding, report: Report) -> str | None:
 
 def _worst(finding: Finding) -> Place | None:
     return finding.where[0] if finding.where else None
-
-
-def _share(finding: Finding) -> float | None:
-    return None if finding.gain.kind == "test_needed" else finding.gain.share
 
 
 def _cost(finding: Finding) -> float | None:

@@ -8,7 +8,8 @@ from typing import Literal
 
 from gpudiag.comparison import kernels
 from gpudiag.comparison.pairing import Pair, common_share
-from gpudiag.model import Report, Side
+from gpudiag.contradiction import contradiction
+from gpudiag.model import LoopChange, Report, Side
 from gpudiag.templating import code, pct
 
 KINDS = {"timeline": "a timeline (Nsight Systems)", "kernels": "kernel profiles (Nsight Compute)"}
@@ -128,4 +129,15 @@ def notes(base: Side, head: Side, pairs: Sequence[Pair], settings: Mapping[str, 
                 f"Of the kernel time of {code(pair.base.name)}, {much} is spent in kernels that run on both sides. A"
                 " fix may do that; if these are two programs, nothing here means anything."
             )
+    return found
+
+
+def contradicted(pair: Pair, change: LoopChange, settings: Mapping[str, float]) -> list[str]:
+    """Times given for an iteration that its recording speaks against, a sentence a side."""
+    found = []
+    for when, loop, times in (("before", pair.base, change.base), ("now", pair.head, change.head)):
+        doubts = [contradiction(loop, ms, settings) for ms in times.unprofiled_ms]
+        first = next(filter(None, doubts), "")
+        if first:
+            found.append(f"The time given for {code(loop.name)} {when} cannot be right: {first}")
     return found

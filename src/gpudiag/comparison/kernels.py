@@ -88,17 +88,29 @@ def _unlisted(change: KernelChange, base: Loop, head: Loop) -> bool:
     return any(use.others and use.ms >= max(change.base_ms, change.head_ms) for use in other.kernels)
 
 
-def same_work(base: Loop, head: Loop, settings: Mapping[str, float]) -> bool:
-    """Whether both sides make as many CUDA calls, start the same kernels as often, and keep the GPU busy as long."""
+def same_work(base: Loop, head: Loop, settings: Mapping[str, float]) -> bool | None:
+    """Whether both sides make as many CUDA calls and start the same kernels as often. None: one side does not tell."""
     close = settings["diff_same_counts"]
-    counts = (base.launches, head.launches), (base.calls, head.calls)
-    if any(abs(one - other) > max(1.0, close * max(one, other)) for one, other in counts):
-        return False
+    told = _told(base), _told(head)
+    counts = {"launches": (base.launches, head.launches), "calls": (base.calls, head.calls)}
+    for what, (one, other) in counts.items():
+        if what in told[0] & told[1] and abs(one - other) > max(1.0, close * max(one, other)):
+            return False
+    if told[0] != told[1] or not told[0]:
+        return None
     before, after = _named(base), _named(head)
     named = before.keys() | after.keys()
     alike = sum(_ms(before, name) + _ms(after, name) for name in named if _as_often(before, after, name, close))
     total = sum(_ms(before, name) + _ms(after, name) for name in named)
     return alike >= (1 - close) * total
+
+
+def _told(loop: Loop) -> set[str]:
+    """What of its work the report tells: older ones, and recordings without CUDA calls, lack some of it."""
+    idle = not loop.budget.get("compute")  # then there may be no kernels
+    told = {"launches"} if loop.launches or (idle and loop.calls) else set()
+    told |= {"calls"} if loop.calls else set()
+    return told | ({"kernels"} if loop.kernels or (idle and loop.calls) else set())
 
 
 def _as_often(before: Mapping[str, KernelUse], after: Mapping[str, KernelUse], name: str, close: float) -> bool:

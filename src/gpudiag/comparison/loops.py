@@ -24,8 +24,10 @@ def change(
     if base is None or head is None:
         return None
     ratio = interval.ratio(base, head, settings)
-    same = kernels.same_work(pair.base, pair.head, settings) and _as_busy(pair, settings)
-    state = verdict.state(ratio, same_work=same, settings=settings)
+    same = kernels.same_work(pair.base, pair.head, settings)
+    if same and not _as_busy(pair, settings):
+        same = False
+    state = verdict.state(ratio, same_work=same is True, settings=settings)
     sides = _times(pair.base, base, repeats[0], settings), _times(pair.head, head, repeats[1], settings)
     host_bound = any(side.host_bound for side in sides)
     changed, unchanged = kernels.changes(pair.base, pair.head, settings)

@@ -43,7 +43,7 @@ def loop(
     ratio: Ratio,
     sides: tuple[Measured, Measured],
     *,
-    same_work: bool,
+    same_work: bool | None,
     host_bound: bool,
 ) -> str:
     """One loop's verdict."""
@@ -62,11 +62,15 @@ def loop(
         return f"{text} Now it {amount(ratio)}."
     text = f"Cannot tell: {subject} took {times}. Without the profiler it {amount(ratio)}"
     if not host_bound:
-        return f"{text}: more recordings of each side (--base, --head) would narrow that."
-    work = "" if same_work else ", and both sides do different work"
+        return f"{text}: more recordings of each side would narrow that."
+    work = {
+        True: " and the profiler slows the host by an unknown amount",
+        False: ", the profiler slows the host by an unknown amount, and both sides do different work",
+        None: ", the profiler slows the host by an unknown amount, and whether both do the same work is not recorded",
+    }[same_work]
     return (
-        f"{text}: the host sets the pace, the profiler slows the host by an unknown amount{work}. Times measured"
-        " without the profiler would tell: --base-time and --head-time."
+        f"{text}: the host sets the pace{work}. Times measured"
+        " without the profiler would tell (`--iteration-time` when a report is saved)."
     )
 
 

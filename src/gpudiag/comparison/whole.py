@@ -62,26 +62,36 @@ def _timelines(
         return _refused(sides, [strange])
     given = [_given(side, report, pairs, at) for at, (side, report) in enumerate(zip(times, middle, strict=True))]
     changes: list[LoopChange] = []
+    doubted: list[str] = []
     for pair in pairs:
         repeats = _repeats(pair.base, middle[0], base), _repeats(pair.head, middle[1], head)
         found = loops.change(pair, repeats, (given[0].get(pair.base.id, ()), given[1].get(pair.head.id, ())), settings)
-        changes += [found] if found else []
+        if found:
+            changes.append(found)
+            doubted += comparable.contradicted(pair, found, settings)
     if not changes:
         return _refused(sides, ["no loop in both has a time that can be compared: the reports are damaged."])
     ratio = joined([(*_spent(change), change.ratio) for change in changes])
-    narrow = all(change.same_work for change in changes)
+    narrow = all(change.same_work is True for change in changes)
     state = verdict.whole(
         verdict.state(ratio, same_work=narrow, settings=settings), (change.state for change in changes)
     )
     matched = {id(loop) for pair in pairs for loop in (pair.base, pair.head)}
     return Diff(
         tool=Tool(version=__version__), state=state, text=sentences.loops(state, changes, ratio),
-        notes=tuple(comparable.notes(*sides, pairs, settings)), base=sides[0], head=sides[1], ratio=ratio,
+        notes=(*comparable.notes(*sides, pairs, settings), *doubted), base=sides[0], head=sides[1], ratio=ratio,
         loops=tuple(changes),
         base_only=tuple(loop.name for loop in middle[0].run.loops if id(loop) not in matched),
         head_only=tuple(loop.name for loop in middle[1].run.loops if id(loop) not in matched),
-        findings=causes.changes(*middle, pairs, settings, {c.name for c in changes if c.state == "noise"}),
+        findings=causes.changes(*middle, pairs, settings, _quiet(state, changes, middle[0])),
     )  # fmt: skip
+
+
+def _quiet(state: str, changes: Sequence[LoopChange], base: Report) -> set[str | None]:
+    """Loops of which differences mean nothing; where the whole is noise, all of them, and what is of no loop."""
+    if state == "noise":
+        return {None, *(loop.name for loop in base.run.loops)}
+    return {change.name for change in changes if change.state == "noise"}
 
 
 def _spent(change: LoopChange) -> tuple[float, float]:
@@ -133,5 +143,5 @@ def _kernels(
     return Diff(
         tool=Tool(version=__version__), state=state, text=sentences.profiles(state, changes),
         notes=(*comparable.notes(*sides, (), settings), *left_out), base=sides[0], head=sides[1], ratio=ratio,
-        profiles=changes, findings=causes.changes(*middle, (), settings),
+        profiles=changes, findings=causes.changes(*middle, (), settings, _quiet(state, (), middle[0])),
     )  # fmt: skip

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from gpudiag.contradiction import contradiction
 from gpudiag.gate.config import LONGEST, Budget, Config
 from gpudiag.gate.result import BudgetCheck, Limit
 from gpudiag.library import near
@@ -31,7 +32,7 @@ MEASURES = (
 )
 
 
-def check_budgets(config: Config, report: Report) -> tuple[BudgetCheck, ...]:
+def check_budgets(config: Config, report: Report, settings: Mapping[str, float]) -> tuple[BudgetCheck, ...]:
     """Every limit, on every loop that it speaks of; one that no loop can answer is `unknown`."""
     checks: list[BudgetCheck] = []
     for name, loops in assigned(config.budgets, report.run.loops):
@@ -41,7 +42,7 @@ def check_budgets(config: Config, report: Report) -> tuple[BudgetCheck, ...]:
             if allowed is None:
                 continue
             if loops:
-                checks += [_measured(name, measure, allowed, loop) for loop in loops]
+                checks += [_measured(name, measure, allowed, loop, settings) for loop in loops]
             else:
                 reason = _absent(name, config.budgets, report)
                 checks.append(_check(name, measure, allowed, state="unknown", reason=reason))
@@ -72,8 +73,8 @@ def _fits(pattern: str, loop: Loop) -> bool:
     return any(form.fullmatch(name) for name in (loop.name, loop.nvtx_path) if name)
 
 
-def _measured(name: str, measure: Measure, allowed: float, loop: Loop) -> BudgetCheck:
-    lacking = _lacking(measure, loop)
+def _measured(name: str, measure: Measure, allowed: float, loop: Loop, settings: Mapping[str, float]) -> BudgetCheck:
+    lacking = lacks(measure, loop, settings)
     if lacking:
         return _check(name, measure, allowed, state="unknown", loop=loop.name, reason=lacking)
     value = measure.of(loop)
@@ -98,10 +99,12 @@ def _check(name: str, measure: Measure, allowed: float, **more: object) -> Budge
     return BudgetCheck.model_validate({**facts, "allowed": allowed, **more})
 
 
-def _lacking(measure: Measure, loop: Loop) -> str:
+def lacks(measure: Measure, loop: Loop, settings: Mapping[str, float]) -> str:
     """Why the loop cannot answer, if it cannot: a figure that was never taken must not read as 0."""
     if loop.source == "unknown" and measure.unit != "share":
         return "nothing repeats in the recording, so there is no iteration to measure"
+    if measure.limit == "iteration_time" and loop.iteration_ms_unprofiled:
+        return contradiction(loop, loop.iteration_ms_unprofiled, settings)
     if measure.unit == "launches" and not (loop.launches or loop.kernels):
         return "the report does not count launches: make it anew from the capture"
     if measure.unit == "share" and not loop.budget:

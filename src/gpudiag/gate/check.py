@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import difflib
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 
 from gpudiag import __version__
 from gpudiag.gate import findings, known, suppression
+from gpudiag.gate.absence import absent, doubted
 from gpudiag.gate.budgets import check_budgets
-from gpudiag.gate.config import Config
-from gpudiag.gate.result import Baseline, CheckResult
+from gpudiag.gate.config import Config, Findings
+from gpudiag.gate.result import Baseline, CheckResult, UnknownRule
 from gpudiag.model import Report, Tool
 
 
@@ -23,18 +25,23 @@ def check(
     files: Sequence[str] = (),
     config_name: str | None = None,
     baseline_name: str | None = None,
+    codes: Collection[str] = (),
 ) -> CheckResult:
-    """What was checked and what failed. today: the day on which suppressions are looked at."""
-    budgets = check_budgets(config, report)
+    """What was checked and what failed. today: the day on which suppressions are looked at; codes: of all rules there
+    are, if the configuration's are to be looked up.
+    """
+    budgets = check_budgets(config, report, settings)
     judged = findings.check_findings(config, report, baseline, settings, today)
-    gone, unseen, _ = findings.absent(report, baseline or Baseline())
+    missing = absent(report, baseline or Baseline())
     strict = config.missing == "fail"
     unchecked = report.verdict.state == "cannot_tell" or any(one.state == "unknown" for one in budgets)
     failed = any(one.state == "broken" for one in budgets) or any(one.state == "failed" for one in judged)
+    passed = not (failed or (strict and unchecked))
     everything = (*report.findings, *report.minor)
+    notice = settings["suppression_notice_days"]
     return CheckResult(
         tool=Tool(version=__version__),
-        passed=not (failed or (strict and unchecked)),
+        passed=passed,
         files=tuple(files),
         config=config_name,
         baseline=baseline_name,
@@ -42,9 +49,10 @@ def check(
         unchecked_fails=strict,
         budgets=budgets,
         findings=judged,
-        gone=gone,
-        unseen=unseen,
-        suppressions=tuple(suppression.idle(config.findings.suppress, everything, today)),
+        gone=tuple(doubted(entry, report, settings, failed=not passed) for entry in missing.gone),
+        unseen=missing.unseen,
+        suppressions=tuple(suppression.remarkable(config.findings.suppress, everything, today, notice)),
+        unknown_rules=_unknown_rules(config.findings, {*codes, *(one.code for one in everything)} if codes else ()),
         not_evaluated=len(report.not_evaluated),
     )
 
@@ -52,5 +60,26 @@ def check(
 def updated_baseline(
     report: Report, config: Config, before: Baseline | None, settings: Mapping[str, float], today: date
 ) -> Baseline:
-    """The baseline with which no finding of this report fails."""
-    return known.ordered(findings.updated(config, report, before or Baseline(), settings, today))
+    """The baseline with which no finding of this report fails. What may only be hidden stays in it."""
+    before = before or Baseline()
+    missing = absent(report, before)
+    failed = not check(report, config, before, settings, today).passed
+    hidden = [entry for entry in missing.gone if doubted(entry, report, settings, failed=failed).doubt != "none"]
+    kept = findings.accepted(config, report, before, settings, today)
+    return known.ordered((*kept, *missing.unseen, *missing.small, *hidden))
+
+
+def pruned_baseline(report: Report, before: Baseline) -> Baseline:
+    """The baseline without what is gone; nothing else changes."""
+    gone = absent(report, before).gone
+    return Baseline(findings=tuple(one for one in before.findings if not any(one is other for other in gone)))
+
+
+def _unknown_rules(gate: Findings, codes: Collection[str]) -> tuple[UnknownRule, ...]:
+    named = [("findings.allow", code) for code in gate.allow]
+    named += [("findings.suppress", one.code) for one in gate.suppress]
+    return tuple(
+        UnknownRule.model_validate({"key": key, "code": code, "meant": difflib.get_close_matches(code, codes)})
+        for key, code in dict.fromkeys(named)
+        if codes and code not in codes
+    )

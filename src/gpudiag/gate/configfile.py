@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from gpudiag.errors import GpudiagError
+from gpudiag.gate import file
 from gpudiag.gate.config import Budget, Config, Findings, Suppression
 from gpudiag.gate.quantity import shown
 from gpudiag.library import near
@@ -56,15 +57,16 @@ def read(path: Path) -> Config:
 
 def _toml(path: Path) -> dict[str, Any]:
     try:
-        if path.stat().st_size > LARGEST:
-            raise GpudiagError(f"{path} is too large for a configuration.")
-        return tomllib.loads(path.read_bytes().decode("utf-8"))
+        # Editors of Windows put a byte order mark at the start.
+        return tomllib.loads(file.content(path, LARGEST, "configuration").decode("utf-8-sig"))
     except OSError as error:
         raise GpudiagError(f"{path} cannot be read ({error.strerror}).") from None
     except UnicodeDecodeError:
         raise GpudiagError(f"{path} is not TOML: it is not UTF-8 text.") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise GpudiagError(f"{path} is not TOML: {str(error) or 'nested too deeply'}.") from None
+    except ValueError:  # int() refuses thousands of digits
+        raise GpudiagError(f"{path} is not TOML: a number in it has too many digits.") from None
 
 
 def _section(path: Path, content: dict[str, Any]) -> dict[str, Any] | None:

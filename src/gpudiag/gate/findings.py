@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import date
 
 from gpudiag.gate import known, suppression
-from gpudiag.gate.config import Config, Findings, Suppression
+from gpudiag.gate.config import Config, Findings
 from gpudiag.gate.result import Baseline, FindingCheck, KnownFinding
 from gpudiag.model import SEVERITIES, Finding, Report
 from gpudiag.templating import pct
@@ -17,11 +17,10 @@ def check_findings(
 ) -> tuple[FindingCheck, ...]:
     """Every finding of the report, in its order."""
     familiar = known.matched(report, baseline or Baseline())
-    accepted = suppression.live(config.findings.suppress, today)
     checks = []
     for index, finding in enumerate(report.findings):
         before = familiar.get(index)
-        state, reason = _judged(finding, report, config.findings, accepted, before, baseline is not None, settings)
+        state, reason = _judged(finding, report, config.findings, before, baseline is not None, settings, today)
         checks.append(
             FindingCheck.model_validate(
                 {
@@ -45,17 +44,18 @@ def _judged(
     finding: Finding,
     report: Report,
     gate: Findings,
-    accepted: Sequence[Suppression],
     before: KnownFinding | None,
     with_baseline: bool,
     settings: Mapping[str, float],
+    today: date,
 ) -> tuple[str, str]:
     """State and reason. What a person wrote down comes before what is measured."""
     if finding.status == "deprecated":
         return "passed", "its rule is deprecated"
     if finding.code in gate.allow:
         return "allowed", f"{finding.code} is allowed"
-    mine = [one for one in accepted if any(suppression.covers(one, finding))]
+    matching = [one for one in gate.suppress if any(suppression.covers(one, finding))]
+    mine = suppression.live(matching, today)
     covered = [any(place) for place in zip(*(suppression.covers(one, finding) for one in mine), strict=True)]
     if covered and all(covered):
         reasons = dict.fromkeys(f"{one.reason.rstrip('.')} (until {one.until})" for one in mine)
@@ -68,8 +68,10 @@ def _judged(
         if not known.grew(now, before.worth, settings):
             return "known", f"known since {before.since}"
         return "failed", f"known since {before.since}, but it grew from {pct(before.worth)} to {pct(now)}; {reached}"
+    over = max((one.until for one in matching if one not in mine), default=None)
+    expired = f"its suppression expired on {over}; " if over else ""
     partly = f"; suppressed at {sum(covered)} of its {len(covered)} places only" if covered else ""
-    return "failed", f"{'not in the baseline; ' if with_baseline else ''}{reached}{partly}"
+    return "failed", f"{expired}{'not in the baseline; ' if with_baseline else ''}{reached}{partly}"
 
 
 def _reached(finding: Finding, report: Report, gate: Findings, with_baseline: bool) -> str:
@@ -92,11 +94,11 @@ def _passes(finding: Finding, gate: Findings) -> str:
     return "below the limits"
 
 
-def updated(
+def accepted(
     config: Config, report: Report, before: Baseline, settings: Mapping[str, float], today: date
 ) -> tuple[KnownFinding, ...]:
-    """What the baseline should hold: every finding that would fail, those known that are still there or were not
-    looked for; nothing suppressed, allowed or below the limits.
+    """Every finding that would fail, and those known that are still there; nothing suppressed, allowed or below the
+    limits.
     """
     checks = check_findings(config, report, before, settings, today)
     familiar = known.matched(report, before)
@@ -106,18 +108,4 @@ def updated(
         if check.state in ("failed", "known") or (check.state == "passed" and entry):
             grown = known.grew(check.worth, check.known_worth, settings)
             kept.append(known.entry(finding, report, entry, grown, today))
-    _, unseen, small = absent(report, before)
-    return (*kept, *unseen, *small)
-
-
-def absent(
-    report: Report, baseline: Baseline
-) -> tuple[tuple[KnownFinding, ...], tuple[KnownFinding, ...], tuple[KnownFinding, ...]]:
-    """Known findings that the report does not list: gone; not looked for; there, but too small to be listed."""
-    listed = known.matched(report, baseline)
-    small = tuple(entry for index, entry in listed.items() if index >= len(report.findings))
-    rest = [entry for entry in baseline.findings if not any(entry is other for other in listed.values())]
-    blind = {item.code for item in report.not_evaluated} | {item.code for item in report.suppressed}
-    gone = tuple(entry for entry in rest if entry.code not in blind and report.verdict.state != "cannot_tell")
-    unseen = tuple(entry for entry in rest if entry not in gone)
-    return gone, unseen, small
+    return tuple(kept)

@@ -10,27 +10,34 @@ from pathlib import Path, PurePosixPath
 from pydantic import ValidationError
 
 from gpudiag.errors import GpudiagError
+from gpudiag.gate import file
 from gpudiag.gate.result import Baseline, KnownFinding
 from gpudiag.model import Finding, Place, Report
 
 LARGEST = 20_000_000  # bytes
 DIGITS = 2  # of a share: more would change with every run
+KEYS = Baseline.model_fields.keys()
 Key = tuple[str | None, ...]
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")
 
 
 def read(path: Path) -> Baseline:
     """The baseline in the file. Raises GpudiagError."""
     again = "Write it again: `gpudiag check --baseline … --update-baseline CAPTURE`."
     try:
-        if path.stat().st_size > LARGEST:
-            raise GpudiagError(f"{path} is too large for a baseline. {again}")
-        content = json.loads(path.read_bytes())
+        content = json.loads(file.content(path, LARGEST, "baseline"), parse_constant=_no_number)
     except FileNotFoundError:
         raise GpudiagError(f"There is no baseline {path}: write it with --update-baseline.") from None
     except OSError as error:
         raise GpudiagError(f"{path} cannot be read ({error.strerror}).") from None
     except (ValueError, RecursionError):
         raise GpudiagError(f"{path} is not JSON. {again}") from None
+    # It may be written over: any other JSON, a report too, must not be taken for a baseline without findings.
+    if not isinstance(content, dict) or not content.keys() >= KEYS or "tool" in content:
+        raise GpudiagError(f"{path} is JSON, but no baseline of gpudiag: name another file, or remove this one.")
     try:
         return Baseline.model_validate(content, extra="ignore")
     except (ValidationError, RecursionError) as error:
@@ -134,9 +141,19 @@ def entry(finding: Finding, report: Report, before: KnownFinding | None, grown: 
         loop=loop_name(finding, report),
         fingerprint=finding.fingerprint,
         places=tuple(place for _, place in sorted(places.items(), key=lambda item: [str(x or "") for x in item[0]])),
-        worth=None if value is None else round(value, DIGITS),
+        worth=None if value is None else round(min(1.0, max(0.0, value)), DIGITS),
         since=before.since if before else today,
     )
+
+
+def changes(before: Baseline | None, after: Baseline) -> list[tuple[str, KnownFinding]]:
+    """What came (+), what went (−), and what is accepted at another worth (~)."""
+    old = {(one.code, one.loop, one.fingerprint): one for one in (before.findings if before else ())}
+    new = {(one.code, one.loop, one.fingerprint): one for one in after.findings}
+    told = [("−", one) for key, one in old.items() if key not in new]
+    told += [("+", one) for key, one in new.items() if key not in old]
+    told += [("~", one) for key, one in new.items() if key in old and old[key].worth != one.worth]
+    return sorted(told, key=lambda change: change[1].code)
 
 
 def ordered(entries: Iterable[KnownFinding]) -> Baseline:

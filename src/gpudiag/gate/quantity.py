@@ -9,15 +9,15 @@ from datetime import date, datetime
 from gpudiag import duration
 from gpudiag.errors import GpudiagError
 
-TIME = r"^\d+(\.\d+)? ?(ns|us|µs|ms|s)$"
-PERCENT = r"^\d+(\.\d+)? ?%$"
+TIME = r"^[0-9]+(\.[0-9]+)? ?(ns|us|µs|ms|s)$"
+PERCENT = r"^[0-9]+(\.[0-9]+)? ?%$"
 
 
 def time_ms(value: object) -> float:
     """`"4.2 ms"` in milliseconds. Raises ValueError with what is wanted instead."""
     if _is_number(value):
-        raise ValueError(f'lacks its unit: write "{value} ms", or ns, us, s')
-    if not isinstance(value, str) or not re.match(TIME, value):
+        raise ValueError(f'lacks its unit: write "{shown(value)} ms", or ns, us, s')
+    if not isinstance(value, str) or not re.fullmatch(TIME, value):
         raise ValueError(f'is {shown(value)}, no time such as "4.2 ms" (ns, us, ms or s)')
     try:
         return duration.nanoseconds(value) / duration.UNITS["ms"]
@@ -27,7 +27,7 @@ def time_ms(value: object) -> float:
 
 def share(value: object) -> float:
     """`"15 %"` or 0.15 as a part of 1. Raises ValueError with what is wanted instead."""
-    if isinstance(value, str) and re.match(PERCENT, value):
+    if isinstance(value, str) and re.fullmatch(PERCENT, value):
         part = float(value.rstrip("% ")) / 100
     elif _is_number(value):
         part = float(value)  # type: ignore[arg-type]
@@ -48,7 +48,7 @@ def count(value: object) -> float:
 
 def day(value: object) -> date:
     """`2027-03-31`, as TOML's own date or as text. Raises ValueError with what is wanted instead."""
-    if isinstance(value, str) and re.match(r"^\d{4}-\d{2}-\d{2}$", value):
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
         try:
             return date.fromisoformat(value)
         except ValueError:
@@ -60,9 +60,15 @@ def day(value: object) -> date:
 
 def shown(value: object) -> str:
     """The value as it was written, near enough, short enough for a sentence."""
-    text = str(value) if isinstance(value, date) else repr(value)
+    try:
+        text = str(value) if isinstance(value, date) else repr(value)
+    except ValueError:  # Python prints no number of thousands of digits
+        return "a number with too many digits" if isinstance(value, int) else "a value with too many digits"
     return text if len(text) <= 40 else f"{text[:39]}…"
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    try:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:
+        return False

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from gpudiag.model import Basis, Frozen, GainKind, Place, Severity, Tool, Verdict
 
+Doubt = Literal["none", "failing", "same_idleness"]
 Limit = Literal["iteration_time", "launches", "idle", "exposed_copies", "exposed_communication", "compute"]
 
 
@@ -58,8 +59,20 @@ class KnownFinding(Frozen):
     loop: str | None = None
     fingerprint: str
     places: tuple[Place, ...] = Field(default=(), description="file (its base name), function, range, kernel; no lines")
-    worth: float | None = Field(default=None, description="what its fix saves, as a share of all steady time")
+    worth: float | None = Field(
+        default=None, ge=0, le=1, allow_inf_nan=False, description="what its fix saves, as a share of all steady time"
+    )
     since: date
+
+
+class AbsentFinding(KnownFinding):
+    """A line of the baseline that the report does not list."""
+
+    doubt: Doubt = Field(
+        default="none",
+        description="why it may be there all the same: what fails may hide it, or the loop still idles in the same way",
+    )
+    reason: str = Field(default="", description="that idleness, in words")
 
 
 class Baseline(Frozen):
@@ -70,13 +83,21 @@ class Baseline(Frozen):
 
 
 class SuppressionCheck(Frozen):
-    """A suppression that no longer counts, or that matched nothing."""
+    """A suppression that no longer counts, soon will not, or that matched nothing."""
 
-    state: Literal["expired", "unused"]
+    state: Literal["expired", "expiring", "unused"]
     code: str
     place: str | None = None
     until: date
     reason: str
+
+
+class UnknownRule(Frozen):
+    """A code in the configuration that no rule has."""
+
+    key: Literal["findings.allow", "findings.suppress"]
+    code: str
+    meant: tuple[str, ...] = Field(default=(), description="codes that look like it")
 
 
 class CheckResult(Frozen):
@@ -92,9 +113,10 @@ class CheckResult(Frozen):
     unchecked_fails: bool = Field(description="whether what could not be checked fails")
     budgets: tuple[BudgetCheck, ...] = ()
     findings: tuple[FindingCheck, ...] = ()
-    gone: tuple[KnownFinding, ...] = Field(default=(), description="in the baseline, and no longer in the report")
+    gone: tuple[AbsentFinding, ...] = Field(default=(), description="in the baseline, and not in the report")
     unseen: tuple[KnownFinding, ...] = Field(
         default=(), description="in the baseline, but this report could not look for them"
     )
     suppressions: tuple[SuppressionCheck, ...] = ()
+    unknown_rules: tuple[UnknownRule, ...] = Field(default=(), description="codes of the configuration that are none")
     not_evaluated: int = Field(default=0, description="rules that this report could not evaluate: they cannot fail")

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Mapping
 
-from gpudiag.gate.budgets import MEASURES
+from gpudiag.gate.budgets import MEASURES, lacks
 from gpudiag.gate.config import LONGEST
 from gpudiag.model import Loop, Report
 
@@ -18,7 +18,10 @@ HEAD = """\
 [findings]
 fail_on = "high"                           # info, low, medium or high
 # max_gain = "10 %"                        # a finding worth more of all steady time fails
-# baseline = "gpudiag-baseline.json"       # findings known today: gpudiag check --update-baseline FILE
+# Findings known today: write them with
+#   {accept}
+# and take away the # here. From then on only others fail.
+# baseline = "{baseline}"
 
 # [[findings.suppress]]
 # code = "S01"
@@ -28,15 +31,20 @@ fail_on = "high"                           # info, low, medium or high
 """
 
 
-def text(report: Report, settings: Mapping[str, float]) -> str:
-    """The file, ready to be written."""
+def text(report: Report, settings: Mapping[str, float], accept: str, baseline: str) -> str:
+    """The file, ready to be written. accept: the command that writes the baseline."""
     files = ", ".join(item.file.rsplit("/", 1)[-1] for item in report.inputs[:3]) or "one report"
-    parts = [HEAD.format(files="".join(c if c.isprintable() else "?" for c in files))]
+    parts = [HEAD.format(files=_shown(files), accept=_shown(accept), baseline=baseline)]
     loops = [loop for loop in report.run.loops if loop.share_of_span >= SMALL]
     parts += [_table(loop, name, settings) for name, loop in {_name(loop): loop for loop in reversed(loops)}.items()]
     if not loops:
         parts.append('# No loop was found in it: a budget needs a timeline.\n# [budgets.longest]\n# idle = "20 %"\n')
     return "\n".join(parts)
+
+
+def _shown(text: str) -> str:
+    """Fit for a comment, which ends with its line."""
+    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def _name(loop: Loop) -> str:
@@ -53,7 +61,9 @@ def _table(loop: Loop, name: str, settings: Mapping[str, float]) -> str:
         value = measure.of(loop)
         if loop.source == "unknown" and measure.unit != "share":
             continue
-        if measure.unit == "ms":
+        if measure.unit == "ms" and (doubt := lacks(measure, loop, settings)):
+            lines.append(f"# {measure.limit}: {doubt}")
+        elif measure.unit == "ms":
             basis = "without the profiler" if loop.iteration_ms_unprofiled else "under the profiler"
             lines.append(f'{measure.limit} = "{_up(value * factor):.12g} ms"  # {value:.4g} ms {basis}')
         elif measure.unit == "launches" and value:

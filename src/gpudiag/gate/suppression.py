@@ -24,12 +24,15 @@ def live(suppressions: Sequence[Suppression], today: date) -> list[Suppression]:
     return [one for one in suppressions if today <= one.until]
 
 
-def idle(suppressions: Sequence[Suppression], findings: Sequence[Finding], today: date) -> list[SuppressionCheck]:
-    """Those that expired, and those that match nothing."""
+def remarkable(
+    suppressions: Sequence[Suppression], findings: Sequence[Finding], today: date, notice: float
+) -> list[SuppressionCheck]:
+    """Those that expired, those that match nothing, and those whose last day is at most `notice` days away."""
     told: list[SuppressionCheck] = []
     for one in suppressions:
         used = any(any(covers(one, finding)) for finding in findings)
-        state = "expired" if today > one.until else "" if used else "unused"
+        left = (one.until - today).days
+        state = "expired" if left < 0 else "unused" if not used else "expiring" if left <= notice else ""
         if state:
             facts = {"state": state, "code": one.code, "place": one.place, "until": one.until, "reason": one.reason}
             told.append(SuppressionCheck.model_validate(facts))

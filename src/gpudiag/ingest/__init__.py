@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
 
@@ -34,12 +35,17 @@ def ingest(path: Path, con: duckdb.DuckDBPyConnection, workdir: Path) -> None:
         raise GpudiagError(f"{path}: cannot be read, it may be damaged ({reason}); export the report again.") from error
 
 
+def _name(path: Path) -> str:
+    """The file's name as text: on disk it may be any bytes."""
+    return os.fsencode(path.name).decode("utf-8", "replace")
+
+
 def _read(file: Path, kind: str, con: duckdb.DuckDBPyConnection, workdir: Path, path: Path) -> None:
     if kind == "ncu_csv":
         from gpudiag.ingest import ncu
 
         ncu.read(file, con)
-        con.execute('update "input" set file = ? where id = (select max(id) from "input")', [path.name])
+        con.execute('update "input" set file = ? where id = (select max(id) from "input")', [_name(path)])
         return
     if kind == "ncu_rep":
         from gpudiag.ingest import ncu_rep
@@ -56,6 +62,6 @@ def _read(file: Path, kind: str, con: duckdb.DuckDBPyConnection, workdir: Path, 
         file = export(file, workdir)
     source = ParquetSource(file, con) if file.is_dir() else SqliteSource(file, con)
     try:
-        nsys.read(source, con, path.name)
+        nsys.read(source, con, _name(path))
     finally:
         source.close()

@@ -6,6 +6,7 @@ page's labels, `ncu_numbers` the locale, `ncu_units` the units, `ncu_sentences` 
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -59,7 +60,7 @@ def looks_like(head: bytes) -> bool:
 def read(path: Path, con: Connection) -> None:
     """Append one CSV page to the store's tables; GpudiagError when it cannot be read."""
     page = ncu_page.read(path)
-    append(con, path.name, page, metrics(path, page))
+    append(con, os.fsencode(path.name).decode("utf-8", "replace"), page, metrics(path, page))
 
 
 def append(con: Connection, file: str, page: Page, metrics: pl.DataFrame, lines: pl.DataFrame | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +28,7 @@ ARROW_ROWS = 16_384
 
 def uri(path: Path) -> str:
     """An SQLite URI that neither locks the file nor looks for a journal beside it."""
-    return f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1"
+    return f"file:{quote(os.fsencode(path.resolve()))}?mode=ro&immutable=1"
 
 
 def tables(con: sqlite3.Connection) -> set[str]:

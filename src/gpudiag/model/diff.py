@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from gpudiag.model.report import Place, Tool
-from gpudiag.model.rule import Frozen
+from gpudiag.model.rule import Frozen, Severity
 
 DiffState = Literal["regression", "improvement", "noise", "cannot_tell"]
 
@@ -78,9 +78,12 @@ class KernelChange(Frozen):
 
 
 class FindingChange(Frozen):
-    """A cause in base, head or both; `saves` is what its fix is worth, in ms of its loop's iteration or its kernel."""
+    """A cause in base, head or both; `saves` is what its fix is worth, in ms of its loop's iteration or its kernel.
 
-    state: Literal["new", "gone", "better", "worse", "unchanged", "not_evaluated"]
+    now_visible and no_longer_visible: reported on one side only, but the time that it is about is there on both.
+    """
+
+    state: Literal["new", "gone", "better", "worse", "unchanged", "not_evaluated", "now_visible", "no_longer_visible"]
     code: str
     title: str
     loop: str | None = None
@@ -91,6 +94,13 @@ class FindingChange(Frozen):
     head_share: float | None = None
     base_saves_ms: float | None = None
     head_saves_ms: float | None = None
+    base_of_ms: float | None = Field(default=None, description="the time that base_share is a part of")
+    head_of_ms: float | None = None
+    base_about_ms: float | None = Field(
+        default=None, description="the part of the budget that the cause is about, of an iteration as recorded"
+    )
+    head_about_ms: float | None = None
+    severity: Severity | None = Field(default=None, description="how wrong it is: head's, or base's where it is gone")
     where: Place | None = Field(default=None, description="worst place: head's, or base's where it is gone")
     reason: str | None = Field(default=None, description="why head could not be asked")
 
@@ -105,7 +115,9 @@ class LoopChange(Frozen):
     text: str
     ratio: Ratio
     share_of_span: float = Field(description="of base's steady time")
-    same_work: bool = Field(description="as many calls and launches of the same kernels, and the GPU as long at work")
+    same_work: bool | None = Field(
+        description="as many calls and launches of the same kernels, and the GPU as long at work; null: not recorded"
+    )
     host_bound: bool = Field(description="so is at least one side, as recorded")
     base: Times
     head: Times

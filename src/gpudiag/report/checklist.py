@@ -52,6 +52,9 @@ def _files(findings: Sequence[Finding], loops: Mapping[int, Loop], folder: str) 
         places: dict[str, list[Place]] = defaultdict(list)
         for place in finding.where or (Place(),):
             places[place.file or ""].append(place)
+        if len(places) > 1 and "" in places:  # asked once, at the code: with the worst file that is named
+            worst = next(file for file in places if file)
+            places[worst] += places.pop("")
         for file, here in places.items():
             part = _part(here, len(finding.where))
             stakes[file] += weight * part

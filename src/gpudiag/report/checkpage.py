@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Callable, Iterable
+from pathlib import PurePosixPath
+from posixpath import commonpath
 from typing import TypeVar
 
-from gpudiag.gate.result import BudgetCheck, CheckResult, FindingCheck, KnownFinding, SuppressionCheck
+from gpudiag.gate.result import (
+    AbsentFinding,
+    BudgetCheck,
+    CheckResult,
+    FindingCheck,
+    KnownFinding,
+    SuppressionCheck,
+    UnknownRule,
+)
 from gpudiag.model import Place
 from gpudiag.report import jsonformat
 from gpudiag.report.escape import code, plain, prose
@@ -31,9 +42,13 @@ SUBJECTS = {
 }
 BASES = {
     "unprofiled": "measured without the profiler",
-    "recorded": "as recorded: the profiler's own cost is in it; give the real time with `--iteration-time`",
+    "recorded": "as recorded: the profiler's own cost is in it; give the real time with `--iteration-time` "
+    "(to `explain`, where its saved report is checked)",
 }
 T = TypeVar("T")
+_LINKED = re.compile(r"https?://\S*\w/?|(?<![\w`])(?:[\w.-]+/[\w.-]+)?#\d+|(?<![\w`])@\w[\w/-]*")
+"""What GitHub would make a link or a mention of."""
+STEADY = "Steady time is what was recorded between the end of warm-up and the end of the last iteration."
 CAUSES = 2  # of idleness: the first two say what to look at
 
 
@@ -45,20 +60,30 @@ def as_json(result: CheckResult) -> str:
 def markdown(result: CheckResult) -> str:
     """The page, ending in a newline."""
     failing = _those(result.findings, "failed")
+    folder = _common_folder(result.findings)
+
+    def failed(one: FindingCheck) -> str:
+        return failing_line(one, folder)
+
+    def quiet(one: FindingCheck) -> str:
+        return quiet_line(one, folder)
+
     parts = [
         f"# gpudiag check: {'passed' if result.passed else 'failed'}\n\n{_summary(result)}",
+        _legend(result.findings, folder),
         _section("Budgets", sorted(result.budgets, key=lambda one: list(STATES).index(one.state)), budget_line),
-        _section("Findings that fail", failing, failing_line),
+        _section("Findings that fail", failing, failed),
         _next(result, failing),
-        _section("Known findings", _those(result.findings, "known"), quiet_line),
-        _section("Suppressed or allowed", _those(result.findings, "suppressed", "allowed"), quiet_line),
-        _section("Findings that pass", _those(result.findings, "passed"), quiet_line),
+        _section("Known findings", _those(result.findings, "known"), quiet),
+        _section("Suppressed or allowed", _those(result.findings, "suppressed", "allowed"), quiet),
+        _section("Findings that pass", _those(result.findings, "passed"), quiet),
         _notes(result),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _summary(result: CheckResult) -> str:
+def in_short(result: CheckResult) -> str:
+    """`1 of 3 limits kept, 2 broken, 1 finding fails`."""
     count = {state: sum(one.state == state for one in result.budgets) for state in STATES}
     said = []
     if result.budgets:
@@ -68,13 +93,17 @@ def _summary(result: CheckResult) -> str:
     failing = len(_those(result.findings, "failed"))
     told = plural(failing, "finding") if failing else "no finding"
     said.append(f"{told} {'fail' if failing > 1 else 'fails'}")
+    return ", ".join(said)
+
+
+def _summary(result: CheckResult) -> str:
     inputs = ", ".join(map(code, result.files[:3])) + (" …" if len(result.files) > 3 else "")
     against = f" against {code(result.config)}" if result.config else ""
-    lines = [f"{inputs or 'The report'}{against}: {', '.join(said)}."]
+    lines = [f"{inputs or 'The report'}{against}: {in_short(result)}."]
     if result.verdict.state == "cannot_tell":
         outcome = "so it fails" if result.unchecked_fails else 'which `missing = "ignore"` lets pass'
         lines.append(f"**The report cannot tell whether this program is healthy, {outcome}:** {_text(result)}")
-    elif count["unknown"]:
+    elif any(one.state == "unknown" for one in result.budgets):
         outcome = (
             'counts as a failure, unless the configuration says `missing = "ignore"`'
             if result.unchecked_fails
@@ -130,21 +159,45 @@ def _headline(one: FindingCheck) -> str:
     return f"{plain(one.code)}, {prose(one.title)} ({one.severity}; {worth}{loop})"
 
 
-def failing_line(one: FindingCheck) -> str:
-    """Title, worth, why it fails, and where."""
-    where = "; ".join(map(place, one.where[:3])) + ("; …" if len(one.where) > 3 else "")
+def failing_line(one: FindingCheck, folder: str = "") -> str:
+    """Title, worth, why it fails, and where: files below the folder."""
+    where = "; ".join(place(at, folder) for at in one.where[:3]) + ("; …" if len(one.where) > 3 else "")
     return f"**{_headline(one)}**{f' at {where}' if where else ''}. Fails: {prose(one.reason)}."
 
 
-def quiet_line(one: FindingCheck) -> str:
-    where = f" at {place(one.where[0])}" if one.where else ""
-    return f"{_headline(one)}{where}: {prose(one.reason)}"
+def quiet_line(one: FindingCheck, folder: str = "") -> str:
+    where = f" at {place(one.where[0], folder)}" if one.where else ""
+    return f"{_headline(one)}{where}: {_written(one.reason)}"
 
 
-def place(one: Place) -> str:
+def _written(reason: str) -> str:
+    """A team's own words. What GitHub would link stands in a code span, which reads well in a log, too."""
+    pieces = reason.split("`")
+    return prose("`".join(piece if i % 2 else _LINKED.sub(r"`\g<0>`", piece) for i, piece in enumerate(pieces)))
+
+
+def _common_folder(findings: Iterable[FindingCheck]) -> str:
+    """The folder that all named files lie in, with its last slash; empty if that is none or the root."""
+    files = {at.file for one in findings for at in one.where if at.file}
+    if not files or not all(file.startswith("/") for file in files):
+        return ""
+    folder = commonpath([str(PurePosixPath(file).parent) for file in files])
+    return f"{folder}/" if folder != "/" else ""
+
+
+def _legend(findings: Iterable[FindingCheck], folder: str) -> str:
+    """What several lines share."""
+    said = [f"Files are below {code(folder)}."] if folder else []
+    if any(one.worth is not None and one.basis != "kernel" for one in findings):
+        said.append(STEADY)
+    return " ".join(said)
+
+
+def place(one: Place, folder: str = "") -> str:
     """`train.py:31` in `step`, else the range, else the kernel."""
     if one.file:
-        line = code(f"{one.file}:{one.line}" if one.line else one.file)
+        file = one.file.removeprefix(folder)
+        line = code(f"{file}:{one.line}" if one.line else file)
         return f"{line} in {code(one.function)}" if one.function else line
     return code(one.nvtx or one.kernel or "")
 
@@ -159,7 +212,8 @@ def _next(result: CheckResult, failing: list[FindingCheck]) -> str:
 
 def _notes(result: CheckResult) -> str:
     lines = [_suppression_line(one) for one in result.suppressions]
-    lines += [f"Gone: {_known_line(one)}. Remove it from the baseline: `--update-baseline`." for one in result.gone]
+    lines += [_unknown_line(one) for one in result.unknown_rules]
+    lines += [_gone_line(one, result.passed) for one in result.gone]
     lines += [
         f"Not looked for: {_known_line(one)}. What the rule needs was not recorded, or another rule overruled it; the "
         "baseline keeps it."
@@ -177,10 +231,29 @@ def _known_line(one: KnownFinding) -> str:
     return f"{plain(one.code)}, {prose(one.title) or 'untitled'}{at} (known since {one.since})"
 
 
+def _gone_line(one: AbsentFinding, passed: bool) -> str:
+    """A failed check says nothing of removing: whoever did would accept what hides the finding."""
+    still = f": {prose(one.reason)}" if one.doubt == "same_idleness" else ""
+    if not passed:
+        hidden = f"It may be hidden{still}" if still else "What fails may hide it"
+        return f"Not seen in this capture: {_known_line(one)}. {hidden}; the baseline keeps it."
+    if still:
+        told = f"Not seen in this capture: {_known_line(one)}. It may be hidden{still}."
+        return f"{told} If you know that it is fixed, remove it from the baseline: `--prune-baseline`."
+    return f"Gone: {_known_line(one)}. Remove it from the baseline: `--prune-baseline`."
+
+
+def _unknown_line(one: UnknownRule) -> str:
+    meant = f": did you mean {' or '.join(one.meant)}?" if one.meant else "; `gpudiag rules list` shows all."
+    return f"`{one.key}` names {plain(one.code)}, but there is no such rule{meant}"
+
+
 def _suppression_line(one: SuppressionCheck) -> str:
     what = f"The suppression of {one.code}{f' at {code(one.place)}' if one.place else ''}"
     if one.state == "expired":
-        return f"{what} expired on {one.until} and no longer counts ({plain(one.reason)})."
+        return f"{what} expired on {one.until} and no longer counts ({_written(one.reason)})."
+    if one.state == "expiring":
+        return f"{what} ends on {one.until}; then what it covers fails ({_written(one.reason)})."
     return f"{what} (until {one.until}) matches nothing in this report: remove it if that stays so."
 
 

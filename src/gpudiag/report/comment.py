@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from gpudiag.model import Finding, Loop, Report
-from gpudiag.report import escape, spots, words
+from gpudiag.model import Diff, Finding, Loop, Report
+from gpudiag.report import diffpage, escape, spots, words
 from gpudiag.report.markdown import Safe, environment, section, view
 from gpudiag.report.posted import APART, LIMIT, body, folded, marker, sound
 
@@ -20,10 +20,12 @@ DETAILED = 0.5  # of the room: details may take this much of it, so that lines a
 DETAILS = "What was measured, and the fix in full"
 LINES = 10  # more lines than these are folded
 BAR = 10
+FIRST = "What to fix, first things first"
+CHANGED = "New or worth more now"
 VERDICT, TITLE, FACTS = 1000, 200, 600  # characters: names in them may be long
 ALSO = ("notes", "minor", "clear", "not_evaluated")
 
-__all__ = ["LIMIT", "body", "marker", "render"]
+__all__ = ["LIMIT", "body", "change", "marker", "render"]
 
 
 def render(report: Report, key: str = "") -> str:
@@ -34,6 +36,29 @@ def render(report: Report, key: str = "") -> str:
     findings, also = _findings(report, seen, room), _also(report, seen)
     fits = len(findings) + len(also) <= room
     return body(APART.join(part for part in (head, findings, also if fits else "", foot) if part), key)
+
+
+def change(diff: Diff, head: Report, key: str = "") -> str:
+    """The comment on what changed: the page of the comparison, and head's findings that are new or worth more.
+
+    Raises GpudiagError.
+    """
+    named = {found.head_fingerprint for found in diff.findings if found.state in ("new", "worse")}
+    chosen = [finding for finding in head.findings if finding.fingerprint in named]
+    # Told among themselves: what "the fixes above" leave would be what findings leave that are not here.
+    alone = {"cumulative_before_ms": None, "cumulative_after_ms": None}
+    told = tuple(
+        finding.model_copy(update={"rank": rank, "gain": finding.gain.model_copy(update=alone)})
+        for rank, finding in enumerate(chosen, 1)
+    )
+    shown = head.model_copy(update={"findings": told})
+    title = f"### gpudiag{f' {escape.code(key)}' if key else ''}:"
+    page = diffpage.parts(diff, title, "####", {finding.fingerprint for finding in told})
+    room = LIMIT - len(marker(key)) - sum(map(len, page.values())) - 5 * len(APART)
+    blocks = _findings(shown, view(shown, 0), room, CHANGED) if room > 0 else ""
+    if len(blocks) > room:
+        blocks = ""
+    return body(APART.join(filter(None, (page["head"], blocks, page["findings"], page["kernels"]))), key)
 
 
 def _macro(name: str, *values: Any) -> str:
@@ -72,13 +97,13 @@ def _foot(report: Report, facts: Sequence[Safe]) -> str:
     return _macro("foot", short, any(finding.status == "draft" for finding in report.findings))
 
 
-def _findings(report: Report, seen: Mapping[str, Any], room: int) -> str:
+def _findings(report: Report, seen: Mapping[str, Any], room: int, heading: str = FIRST) -> str:
     """The first findings with details, lines for the others while there is room, and how many were left out."""
     if not report.findings:
         return ""
     details = _details(report, int(room * DETAILED))
     items = [_item(item, report, seen["folder"]) for item in seen["brief"]]
-    parts = [_macro("above", seen["folder"])]
+    parts = [_macro("above", heading, seen["folder"])]
     for item in items[:TOLD]:
         parts += [_macro("finding", item), details.get(item["finding"].rank, "")]
     others = [_macro("line", item) for item in items[TOLD:]]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from gpudiag.model import BudgetChange, Diff, FindingChange, KernelChange, LoopChange, ProfileChange, Ratio, Side
-from gpudiag.report import diffwords, escape, jsonformat, words
+from gpudiag.report import diffwords, escape, jsonformat, kernelnames, words
 from gpudiag.report.diffwords import signed
 from gpudiag.report.markdown import Safe, environment
 from gpudiag.templating import num, pct
@@ -19,30 +19,42 @@ LISTED = 8
 HEADINGS = {
     "new": "New",
     "worse": "Worth more now",
+    "now_visible": "Now visible, though the time it is about was there before",
     "gone": "Gone",
     "better": "Worth less now",
+    "no_longer_visible": "No longer visible, though the time it is about is still there",
     "not_evaluated": "Not looked for this time",
 }
+PARTS = ("head", "findings", "kernels")
 
 
 def markdown(diff: Diff) -> str:
     """The page, ending in a newline."""
+    return "\n\n".join(filter(None, parts(diff).values())) + "\n"
+
+
+def parts(diff: Diff, title: str = "# gpudiag diff:", level: str = "##", told: Container[str] = ()) -> dict[str, str]:
+    """The page in PARTS, any of them empty. told: fingerprints of head's findings that are told elsewhere."""
     shown = sorted(diff.loops, key=lambda loop: -loop.share_of_span)[:LOOPS]
-    groups = [(state, [f for f in diff.findings if f.state == state]) for state in HEADINGS]
+    left = [f for f in diff.findings if f.state != "new" or f.head_fingerprint not in told]
+    groups = [(state, [f for f in left if f.state == state]) for state in HEADINGS]
     same = [finding for finding in diff.findings if finding.state == "unchanged"]
+    profiled = kernelnames.told_apart(n for c in diff.profiles[:PROFILES] for n in (c.name, c.head_name) if n)
     view: dict[str, Any] = {
         "diff": diff,
+        "title": Safe(title),
+        "level": Safe(level),
         "base_name": diffwords.files(diff.base),
         "head_name": diffwords.files(diff.head),
         "facts": _facts(diff),
         "loops": [_loop(loop) for loop in shown],
-        "profiles": [_profile(change) for change in diff.profiles[:PROFILES]],
+        "profiles": [_profile(change, profiled) for change in diff.profiles[:PROFILES]],
         "more_profiles": len(diff.profiles[PROFILES:]),
-        "findings": [{"heading": HEADINGS[state], "lines": _listed(found)} for state, found in groups if found],
-        "quiet": _quiet(same),
+        "findings": [{"heading": HEADINGS[state], "lines": _listed(found, diff)} for state, found in groups if found],
+        "quiet": _quiet(same, diff),
+        "any": bool(diff.findings),
     }
-    text = environment().get_template("diff.md.j2").render(view)
-    return _closed_up(text)
+    return {name: _closed_up(environment().get_template(f"diff_{name}.md.j2").render(view)) for name in PARTS}
 
 
 def as_json(diff: Diff) -> str:
@@ -60,7 +72,7 @@ def text(diff: Diff) -> str:
     ]
     for state, heading in HEADINGS.items():
         found = [finding for finding in diff.findings if finding.state == state]
-        lines += [f"{heading.lower()}: {f.code} {f.title}{_worth(f)}" for f in found[:LISTED]]
+        lines += [f"{heading.lower()}: {f.code} {f.title}{_worth(f, diff)}{diffwords.about(f)}" for f in found[:LISTED]]
     return "".join(f"{escape.one_line(line.replace('`', chr(39)))}\n" for line in lines)
 
 
@@ -70,7 +82,7 @@ def _closed_up(text: str) -> str:
     for line in text.strip().split("\n"):
         if line.strip() or (lines and lines[-1]):
             lines.append(line.rstrip())
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines).strip()
 
 
 def _facts(diff: Diff) -> list[str]:
@@ -94,6 +106,7 @@ def _loop(change: LoopChange) -> dict[str, Any]:
         name += f" (now {escape.code(change.head_name)})"
     turns = f"{change.base.iterations:,} iterations before, {change.head.iterations:,} now"
     span = f", {pct(change.share_of_span)} of all steady time" if change.share_of_span < 0.995 else ""
+    names = kernelnames.told_apart(n for k in change.kernels[:KERNELS] for n in (k.name, k.renamed) if n)
     rows = diffwords.times(change) + [_category(row) for row in change.budget]
     return {
         "name": Safe(name),
@@ -101,7 +114,7 @@ def _loop(change: LoopChange) -> dict[str, Any]:
         "unit": "GPU time of an iteration",
         "rows": [{key: Safe(value) for key, value in row.items()} for row in rows],
         "says": diffwords.doubt(change),
-        "kernels": [_kernel(kernel) for kernel in change.kernels[:KERNELS]],
+        "kernels": [_kernel(kernel, names) for kernel in change.kernels[:KERNELS]],
         "explains": any(kernel.by_count_ms and kernel.by_duration_ms for kernel in change.kernels[:KERNELS]),
         "more": len(change.kernels[KERNELS:]),
         "same": change.same_kernels,
@@ -118,10 +131,8 @@ def _category(row: BudgetChange) -> dict[str, str]:
     }
 
 
-def _kernel(change: KernelChange) -> dict[str, Safe]:
-    name = escape.code(change.name)
-    if change.renamed:
-        name += f", now {escape.code(change.renamed)}"
+def _kernel(change: KernelChange, names: Mapping[str, str]) -> dict[str, Safe]:
+    name = _named(change.name, change.renamed, names)
     count = duration = ""
     if change.state != "changed":
         count = f"{num(change.base_launches)} → {num(change.head_launches)} times"
@@ -142,11 +153,14 @@ def _kernel(change: KernelChange) -> dict[str, Safe]:
     return {key: Safe(value) for key, value in row.items()}
 
 
-def _profile(change: ProfileChange) -> dict[str, Safe]:
-    name = escape.code(change.name)
-    if change.head_name and change.head_name != change.name:
-        name += f", now {escape.code(change.head_name)}"
-    name += diffwords.size(change)
+def _named(before: str, now: str | None, names: Mapping[str, str]) -> str:
+    """names: what the table calls them."""
+    said = [escape.code(names.get(name, name), kernelnames.LONGEST) for name in dict.fromkeys((before, now or before))]
+    return ", now ".join(said)
+
+
+def _profile(change: ProfileChange, names: Mapping[str, str]) -> dict[str, Safe]:
+    name = _named(change.name, change.head_name, names) + diffwords.size(change)
     mark = {"new": "**new** ", "gone": "**gone** "}.get(change.state, "")
     row = {
         "name": mark + name,
@@ -163,37 +177,41 @@ def _interval(ratio: Ratio | None) -> str:
     return diffwords.interval(ratio) if ratio else ""
 
 
-def _listed(findings: Sequence[FindingChange]) -> list[Safe]:
-    lines = [Safe(_line(finding)) for finding in findings[:LISTED]]
+def _listed(findings: Sequence[FindingChange], diff: Diff) -> list[Safe]:
+    lines = [Safe(_line(finding, diff)) for finding in findings[:LISTED]]
     more = len(findings[LISTED:])
     return lines + ([Safe(f"{more} more")] if more else [])
 
 
-def _line(finding: FindingChange) -> str:
+def _line(finding: FindingChange, diff: Diff) -> str:
     place = diffwords.place(finding.where)
     at = f", {place}" if place else ""
     why = f" ({escape.prose(finding.reason)})" if finding.reason else ""
-    return f"{finding.code} {escape.prose(finding.title)}{_worth(finding)}{at}{why}"
+    return f"{finding.code} {escape.prose(finding.title)}{_worth(finding, diff)}{at}{diffwords.about(finding)}{why}"
 
 
-def _worth(finding: FindingChange) -> str:
+def _worth(finding: FindingChange, diff: Diff) -> str:
     """What its fix was and is worth."""
-    before, now = (
-        f"{words.duration(ms)} ({pct(share)})" if ms is not None and share is not None else None
-        for ms, share in ((finding.base_saves_ms, finding.base_share), (finding.head_saves_ms, finding.head_share))
-    )
+    loop = next((loop for loop in diff.loops if finding.loop in (loop.name, loop.head_name)), None)
+    before = diffwords.worth(finding.base_saves_ms, finding.base_share, finding.base_of_ms, loop.base if loop else None)
+    now = diffwords.worth(finding.head_saves_ms, finding.head_share, finding.head_of_ms, loop.head if loop else None)
+    said = ""
     if before and now:
-        return f": its fix was worth {before}, now {now}"
-    if now:
-        return f": its fix is worth {now} of an iteration" if finding.loop else f": its fix is worth {now}"
-    return f": its fix was worth {before}" if before else ""
+        said = f": its fix was worth {before}, now {now}"
+    elif now:
+        said = f": its fix is worth {now} of an iteration" if finding.loop else f": its fix is worth {now}"
+    elif before:
+        said = f": its fix was worth {before}"
+    return said
 
 
-def _quiet(same: Iterable[FindingChange]) -> Safe | str:
+def _quiet(same: Iterable[FindingChange], diff: Diff) -> Safe | str:
     """Unchanged findings in a line: they are no news."""
     found = list(same)
     if not found:
         return ""
     named = ", ".join(f"{escape.prose(f.title)} ({f.code})" for f in found[:3])
     more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    if diff.state == "noise":
+        return Safe(f"On both sides: {named}{more}. What their fixes are worth differs by no more than noise.")
     return Safe(f"Unchanged: {named}{more}.")

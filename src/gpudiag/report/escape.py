@@ -133,7 +133,7 @@ def plain(text: str) -> str:
     line = line.replace("://", ":\\//")
     line = re.sub(r"(?i)\b(www)\.", r"\1\\.", line)
     # A zero-width space is what stops GitHub from turning @name and #1 into a mention and a link.
-    line = re.sub(r"(?<![A-Za-z0-9])@(?=\w)|#(?=\d)", r"\g<0>&#8203;", line)
+    line = re.sub(r"@(?=\w)|#(?=\d)|\bGH-(?=\d)", r"\g<0>&#8203;", line)
     line = re.sub(r"^(\d+)([.)])(?=\s|$)", r"\1\\\2", line)
     return re.sub(r"^(?:[#>+=]|-(?=[\s-]|$))", r"\\\g<0>", line)
 
@@ -202,4 +202,4 @@ def _disarm_text(text: str) -> str:
     text = re.sub(r"<(?=[A-Za-z/!?])(?!https?://[^\s<>]+>)", "&lt;", text).replace("-->", "--&gt;")
     text = text.replace("![", "\\![")
     text = re.sub(r"\]\((?!https?://)", r"]\\(", text)
-    return re.sub(r"(?<![A-Za-z0-9])@(?=\w)", "@&#8203;", text)
+    return re.sub(r"@(?=\w)|\bGH-(?=\d)", r"\g<0>&#8203;", text)

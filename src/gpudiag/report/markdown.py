@@ -17,6 +17,7 @@ from gpudiag.report import escape, kernelwords, words
 from gpudiag.templating import pct
 
 PLACES = 5
+HELD = 8  # a report holds no more places of a finding
 LOOPS = 3
 KERNELS = 10
 KERNELS_TOLD = 3
@@ -25,7 +26,7 @@ FIXES = 2
 NOTES = 2
 NOTHING = 0.0005  # of a loop: would be printed as 0 %
 INPUTS = 4
-_COMMAND = re.compile(r"(nsys|ncu|gpudiag|python) (-|profile|export|rules|stats)")
+_COMMAND = re.compile(r"(nsys|ncu|gpudiag|python) (-|profile|export|rules|stats|next)")
 SECTIONS = ("head", "loops", "kernels", "notes", "findings", "minor", "clear", "not_evaluated", "suppressed")
 
 
@@ -181,7 +182,7 @@ def _told(
                 "headline": Safe(words.headline(finding, loops)),
                 "gain": Safe(words.gain(finding, loops)),
                 "places": [_place(p, folder, words.loop_of(finding, loops)) for p in finding.where[:PLACES]],
-                "more_places": len(finding.where[PLACES:]),
+                "more_places": _more_places(finding),
                 "evidence": _news(finding),
                 "remedies": [
                     {"remedy": r, "framework": _shown_for(r.framework, guessed), "seen": fixed.get((r.id, r.framework))}
@@ -204,16 +205,21 @@ def _shown_for(framework: str, guessed: bool) -> str:
 
 def _news(finding: Finding) -> list[Safe]:
     """The evidence that neither the message nor the list of places has told."""
-    facts = {
-        key: value
-        for key, value in finding.evidence.items()
-        if not (key == "places" and isinstance(value, int) and value <= len(finding.where))
-    }
+    facts = {key: value for key, value in finding.evidence.items() if not (key == "places" and finding.where)}
     return [
         Safe(fact)
         for fact in words.evidence(facts)
         if not re.search(rf"(?<![\w.,]){re.escape(fact.rpartition(' = ')[2])}(?![\w.,]*\d)", finding.message)
     ]
+
+
+def _more_places(finding: Finding) -> int:
+    """Places that are not told. A rule's own count says more only where the report does not hold all of them."""
+    counted = finding.evidence.get("places")
+    known = len(finding.where)
+    if known >= HELD and isinstance(counted, int):
+        known = max(known, counted)
+    return max(0, known - PLACES)
 
 
 def _by_code(items: Iterable[_Coded]) -> list[list[_Coded]]:

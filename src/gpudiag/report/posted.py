@@ -20,7 +20,7 @@ LIMIT = 60_000
 APART = "\n\n"  # GitHub reads Markdown inside HTML only between blank lines
 _KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,63}")
 _MARK = re.compile(r"<!--(?=\s*gpudiag\b)", re.IGNORECASE)
-_MENTION = re.compile(r"(?<![A-Za-z0-9])@(?=\w)")
+_MENTION = re.compile(r"@(?=\w)")
 
 
 def marker(key: str = "") -> str:

@@ -45,7 +45,11 @@ def _elsewhere(place: Place, loop: Loop | None) -> str:
     """What stands for a place of which no file is known."""
     told = (loop.name, loop.nvtx_path) if loop else ()
     named = {"": place.function, "kernel ": place.kernel, "range ": place.nvtx}
-    parts = [f"{kind}{escape.code(name)}" for kind, name in named.items() if name and name not in told]
+    parts = [
+        f"{kind}{escape.code(name, words.BRIEF if name == place.kernel else escape.NAME_LIMIT)}"
+        for kind, name in named.items()
+        if name and name not in told
+    ]
     if not parts and place.nvtx:
         return f"range {escape.code(place.nvtx)}"
     return ", ".join(parts) or "place not recorded"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -29,6 +30,8 @@ BUDGET = {
     "idle_other": "**idle, the CPU is busy elsewhere**: it worked on something other than launching",
 }
 UNUSED = "**idle**: this loop sends it no work"
+LABELS = {"matrix per turn": "matrix products per turn", "pointwise per turn": "element-wise kernels per turn"}
+_PER_TURN = re.compile(r"\bper turn\b")
 BAR = 20
 SMALLEST = 0.0005  # of an iteration: less would be printed as 0.0 %
 
@@ -82,7 +85,12 @@ def budget_rows(loop: Loop) -> list[BudgetRow]:
 
 def evidence(facts: Mapping[str, Any]) -> list[str]:
     """Each fact as `label = value`, unit read off the key's end; what has no compact form stays in the JSON."""
-    return [f"{plain(label)} = {text}" for key, value in facts.items() for label, text in _fact(key, value)]
+    return [f"{plain(_in_words(label))} = {text}" for key, value in facts.items() for label, text in _fact(key, value)]
+
+
+def _in_words(label: str) -> str:
+    """A rule's column, as far as its parts are not the reader's words."""
+    return _PER_TURN.sub("an iteration", LABELS.get(label, label))
 
 
 def _fact(key: str, value: Any) -> list[tuple[str, str]]:

@@ -40,6 +40,11 @@ GPU = {
     "idle_allocation": "idle during allocation",
     "idle_other": "idle, the CPU is busy elsewhere",
 }
+GAIN = {
+    "saved": "what the fix would save",
+    "now": "what remains",
+    "interval": "where the new time probably ends",
+}
 ALL = {**WORDS, **GPU}
 ORDER = tuple(ALL)
 

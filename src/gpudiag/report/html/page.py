@@ -10,7 +10,7 @@ from markupsafe import Markup
 from gpudiag.model import Finding, Loop, Report
 from gpudiag.picture.model import Picture, Strip
 from gpudiag.report import escape, markdown, words
-from gpudiag.report.html import roofline, sketch, strip
+from gpudiag.report.html import kinds, roofline, sketch, strip
 from gpudiag.report.html.markup import asset, block, digest, environment, inline, trusted
 
 WIDE = 0.06  # of a bar: narrower parts have no room for their share
@@ -19,6 +19,7 @@ NO_TIMELINE = (
     " and draws one."
 )
 NO_WORK = "There is none: a timeline comes from Nsight Systems, and nothing was recorded that could be drawn."
+TURN_BEGINS = "The replay starts where an iteration begins, so kernels may stand elsewhere than on the timeline above."
 REST = (
     ("minor", "Smaller things"),
     ("clear", "Not found"),
@@ -52,6 +53,7 @@ def render(report: Report, picture: Picture | None = None) -> str:
     fix = sketch.strip(picture.sketch) if picture and picture.sketch else None
     rest = [(name, title, block(markdown.section(name, seen))) for name, title in REST]
     style, script = asset("page.css"), asset("page.js")
+    findings = [_finding(told, seen, shown) for told in seen["findings"]]
     view = {
         **seen,
         "style": trusted(style),
@@ -72,7 +74,9 @@ def render(report: Report, picture: Picture | None = None) -> str:
         "rooflines": roofline.rooflines(seen["kernels"]),
         "stalls": [kernel for kernel in seen["told_kernels"] if kernel.stalls],
         "before_findings": block(markdown.section("before_findings", seen)),
-        "findings": [_finding(told, seen, shown) for told in seen["findings"]],
+        "findings": findings,
+        "gain_kinds": kinds.GAIN,
+        "gain_legend": [kind for kind in kinds.GAIN if any(_has(told["bar"], kind) for told in findings)],
         "rest": [(name, text) for name, _, text in rest if text],
     }
     view["contents"] = _contents(view, {name: title for name, title, text in rest if text})
@@ -136,6 +140,8 @@ def _sketch_told(report: Report, fix: Strip) -> Markup:
         if len(fix.rows) > 3
         else "To one scale; only the lengths are known."
     )
+    if len(fix.rows) > 3:
+        drawn += f" {TURN_BEGINS}"
     return inline(f"[Finding {first.rank}](#finding-{first.rank}), {escape.prose(first.title)}. {gain} {drawn}")
 
 
@@ -159,6 +165,10 @@ def _finding(told: Mapping[str, Any], seen: Mapping[str, Any], shown: list[Strip
     }
 
 
+def _has(bar: Mapping[str, Any] | None, kind: str) -> bool:
+    return bar is not None and (kind != "interval" or bar["span"])
+
+
 def _gain_bar(finding: Finding) -> dict[str, Any] | None:
     gain = finding.gain
     if not gain.before_ms or gain.after_ms is None:
@@ -170,8 +180,10 @@ def _gain_bar(finding: Finding) -> dict[str, Any] | None:
 
     return {
         "after": part(gain.after_ms),
+        "saved": part(max(0.0, gain.before_ms - gain.after_ms)),
         "low": part(low),
         "high": part(high),
         "span": gain.kind == "expected" and high > low,
-        "told": f"from {words.duration(gain.before_ms)} to {words.duration(gain.after_ms)}",
+        "told": f"the fix would save {words.duration(max(0.0, gain.before_ms - gain.after_ms))}"
+        f" of {words.duration(gain.before_ms)}",
     }

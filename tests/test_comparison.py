@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 import corpus
 from captures import report_of
+from gpudiag import budgetparts
 from gpudiag.cli import main
-from gpudiag.comparison import compare, masking, ranges
+from gpudiag.comparison import compare, ranges
 from gpudiag.errors import GpudiagError
 from gpudiag.model import Diff, Finding, Gain, Kernel, KernelUse, Loop, Place, Report, Run, Tool, Unevaluated, Verdict
 from gpudiag.report import jsonformat
@@ -348,7 +349,7 @@ def test_a_cause_that_another_one_hid_is_not_called_new_or_gone() -> None:
 
 def test_every_budget_category_named_behind_a_rule_exists_and_so_does_the_rule() -> None:
     codes = set(corpus.library().by_code)
-    for code, categories in masking.ABOUT.items():
+    for code, categories in budgetparts.ABOUT.items():
         assert any(known == code or known.rstrip("0123456789") == code for known in codes)
         assert set(categories) <= set(BUDGET)
 

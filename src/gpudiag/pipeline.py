@@ -60,21 +60,21 @@ def report(
     """As `explain`, or where the one file is a report saved as JSON, that report. Raises GpudiagError."""
     from gpudiag import savedreport
 
-    if len(paths) == 1 and savedreport.is_one(paths[0]):
+    if saved := _saved(paths):
         if rule_dirs or overrides or iteration_times:
-            raise GpudiagError(f"{paths[0]} is a saved report: rules, thresholds and times apply to captures only.")
-        return savedreport.read(paths[0])
-    _only_captures(paths)
+            raise GpudiagError(f"{saved} is a saved report: rules, thresholds and times apply to captures only.")
+        return savedreport.read(saved)
     return explain(paths, rule_dirs=rule_dirs, overrides=overrides, iteration_times=iteration_times, progress=progress)
 
 
-def _only_captures(paths: Sequence[Path]) -> None:
-    """Several captures are one run; a saved report is one already."""
+def _saved(paths: Sequence[Path]) -> Path | None:
+    """The saved report, if that is what is given. Several captures are one run; a saved report is one already."""
     from gpudiag import savedreport
 
-    for path in paths:
-        if savedreport.is_one(path):
-            raise GpudiagError(f"{path} is a saved report, which is read alone: give it without the other files.")
+    found = next(filter(savedreport.is_one, paths), None)
+    if found and len(paths) > 1:
+        raise GpudiagError(f"{found} is a saved report, which is read alone: give it without the other files.")
+    return found
 
 
 def pictured(
@@ -88,15 +88,12 @@ def pictured(
     """As `report`, with what a page draws of the captures; a saved report holds no timeline to draw. Raises
     GpudiagError.
     """
-    from gpudiag import savedreport
-
-    if len(paths) == 1 and savedreport.is_one(paths[0]):
+    if _saved(paths):
         return report(
             paths, rule_dirs=rule_dirs, overrides=overrides, iteration_times=iteration_times, progress=progress
         ), None
     from gpudiag.picture.draw import draw
 
-    _only_captures(paths)
     with opened(paths, rule_dirs=rule_dirs, overrides=overrides, progress=progress) as (con, library, file):
         (progress or _silent)("looking for causes")
         with stage("evaluate"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
+from gpudiag import wholefile
 from gpudiag.errors import GpudiagError
 from gpudiag.model import Finding, Kernel, Remedy, Report, Rule, Unevaluated
 from gpudiag.plausible import misfit
@@ -28,20 +28,10 @@ def is_one(path: Path) -> bool:
     return path.suffix.lower() == SUFFIX
 
 
-def _no_number(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON")
-
-
 def read(path: Path) -> Report:
     """The report in the file; what a newer version added to it is left out. Raises GpudiagError."""
     try:
-        if path.exists() and not (path.is_file() or path.is_dir()):
-            raise GpudiagError(f"{path} is no file: save the report first.")  # a pipe may never end
-        with path.open("rb") as file:
-            text = file.read(LARGEST + 1)
-        if len(text) > LARGEST:
-            raise GpudiagError(f"{path} is too large for a saved report. {_AGAIN}")
-        content = json.loads(text, parse_constant=_no_number)
+        content = wholefile.json_content(path, LARGEST, "saved report")
     except OSError as error:
         raise GpudiagError(f"{path} cannot be read ({error.strerror}).") from None
     except (ValueError, RecursionError):

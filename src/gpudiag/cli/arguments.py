@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
@@ -33,15 +34,18 @@ def _thresholds(_: click.Context, __: click.Parameter, values: tuple[str, ...]) 
 
 def _iteration_times(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
     """`3.57ms` or `LOOP=3.57ms`, repeated, as {loop name or "": nanoseconds}."""
-    times = {}
+    return dict(loop_times(values))
+
+
+def loop_times(values: Iterable[str]) -> Iterator[tuple[str, float]]:
+    """Each `3.57ms` or `LOOP=3.57ms` as (loop name or "", nanoseconds)."""
     for value in values:
         match = re.fullmatch(r"(?:(.+)=)?(.*)", value, re.DOTALL)
         assert match is not None
         try:
-            times[match[1] or ""] = duration.nanoseconds(match[2])
+            yield match[1] or "", duration.nanoseconds(match[2])
         except GpudiagError as error:
             raise click.BadParameter(str(error)) from None
-    return times
 
 
 FILES = click.argument(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from gpudiag import duration
-from gpudiag.cli.arguments import OUTPUT, THRESHOLDS, VERBOSE
+from gpudiag.cli.arguments import OUTPUT, THRESHOLDS, VERBOSE, loop_times
 from gpudiag.cli.common import deliver, hurry, say
 from gpudiag.cli.completion import captures
 from gpudiag.cli.sections import FAILED, Command
@@ -60,13 +58,8 @@ EXIT_CODES = (
 def _times(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, list[float]]:
     """`3.57ms` or `LOOP=3.57ms`, repeated, as {loop name or "": milliseconds}; one loop's are repeats."""
     times: dict[str, list[float]] = {}
-    for value in values:
-        match = re.fullmatch(r"(?:(.+)=)?(.*)", value, re.DOTALL)
-        assert match is not None
-        try:
-            times.setdefault(match[1] or "", []).append(duration.nanoseconds(match[2]) / 1e6)
-        except GpudiagError as error:
-            raise click.BadParameter(str(error)) from None
+    for loop, ns in loop_times(values):
+        times.setdefault(loop, []).append(ns / 1e6)
     return times
 
 

@@ -10,21 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from gpudiag import budgetparts
 from gpudiag.model import Finding, Loop
-
-_COMPUTE = ("compute",)
-_HOST = ("idle_launch", "idle_other")
-# By a rule's code or, for most, by its letter. Rules of no single part of the budget (O, A04, A05, S06) have none.
-ABOUT: Mapping[str, tuple[str, ...]] = {
-    "A": ("idle_allocation",), "A04": (), "A05": (),
-    "D": ("idle_input", "idle_other"), "D04": _HOST,
-    "H": ("idle_launch",), "H02": _HOST, "H03": _COMPUTE, "H06": _HOST, "H07": _HOST, "H08": _HOST, "H10": _HOST,
-    "M": ("exposed_copy",), "M01": ("exposed_copy", "idle_sync"), "M05": ("exposed_copy", "idle_launch"),
-    "M08": ("idle_allocation", "idle_other"),
-    "N": ("exposed_communication",),
-    "S": ("idle_sync",), "S04": ("idle_sync", "idle_launch"), "S06": (),
-    **dict.fromkeys("CKLPW", _COMPUTE),
-}  # fmt: skip
 
 
 class Behind(NamedTuple):
@@ -37,7 +24,7 @@ class Behind(NamedTuple):
 
 def behind(finding: Finding, own: Loop | None, base: Loop | None, head: Loop | None) -> Behind | None:
     """None where no part of the budget stands for the cause. own: the loop of base or head that it was found in."""
-    parts = ABOUT.get(finding.code, ABOUT.get(finding.code.rstrip("0123456789"), ()))
+    parts = budgetparts.of(finding.code)
     gain = finding.gain
     if own is None or base is None or head is None or not parts or gain.kind == "test_needed":
         return None

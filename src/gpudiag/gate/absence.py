@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from gpudiag import budgetparts
 from gpudiag.gate import known
 from gpudiag.gate.result import AbsentFinding, Baseline, Doubt, KnownFinding
 from gpudiag.model import Loop, Report
 from gpudiag.templating import pct
 
-CLASSES = {
-    "H": {"idle_launch": "waits for launches", "idle_other": "waits for work of the CPU"},
-    "S": {"idle_sync": "idles after a wait of the CPU"},
-    "D": {"idle_input": "waits for input", "idle_other": "waits for work of the CPU"},
-    "A": {"idle_allocation": "waits for an allocation"},
+IDLE = {
+    "idle_launch": "waits for launches",
+    "idle_sync": "idles after a wait of the CPU",
+    "idle_input": "waits for input",
+    "idle_allocation": "waits for an allocation",
+    "idle_other": "waits for work of the CPU",
 }
-"""A family of rules → the parts of an iteration that its findings explain."""
 
 
 class Absent(NamedTuple):
@@ -46,10 +47,10 @@ def doubted(entry: KnownFinding, report: Report, settings: Mapping[str, float], 
 def _doubt(entry: KnownFinding, report: Report, settings: Mapping[str, float], failed: bool) -> tuple[Doubt, str]:
     part = settings["known_hidden_part"]
     enough = entry.worth * part if entry.worth else settings["known_grown_share"]
-    for key, words in CLASSES.get(entry.code[:1], {}).items():
+    for key in budgetparts.of(entry.code):
         loop, share = _still(key, entry, report)
-        if loop and share * loop.share_of_span >= enough:
-            return "same_idleness", f"the GPU still {words} for {pct(share)} of an iteration of `{loop.name}`"
+        if key in IDLE and loop and share * loop.share_of_span >= enough:
+            return "same_idleness", f"the GPU still {IDLE[key]} for {pct(share)} of an iteration of `{loop.name}`"
     return ("failing", "") if failed else ("none", "")
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from gpudiag import wholefile
 from gpudiag.errors import GpudiagError
-from gpudiag.gate import file
 from gpudiag.gate.config import Budget, Config, Findings, Suppression
 from gpudiag.gate.quantity import shown
 from gpudiag.library import near
@@ -58,7 +58,7 @@ def read(path: Path) -> Config:
 def _toml(path: Path) -> dict[str, Any]:
     try:
         # Editors of Windows put a byte order mark at the start.
-        return tomllib.loads(file.content(path, LARGEST, "configuration").decode("utf-8-sig"))
+        return tomllib.loads(wholefile.content(path, LARGEST, "configuration").decode("utf-8-sig"))
     except OSError as error:
         raise GpudiagError(f"{path} cannot be read ({error.strerror}).") from None
     except UnicodeDecodeError:

@@ -9,8 +9,8 @@ from pathlib import Path, PurePosixPath
 
 from pydantic import ValidationError
 
+from gpudiag import wholefile
 from gpudiag.errors import GpudiagError
-from gpudiag.gate import file
 from gpudiag.gate.result import Baseline, KnownFinding
 from gpudiag.model import Finding, Place, Report
 
@@ -20,15 +20,11 @@ KEYS = Baseline.model_fields.keys()
 Key = tuple[str | None, ...]
 
 
-def _no_number(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON")
-
-
 def read(path: Path) -> Baseline:
     """The baseline in the file. Raises GpudiagError."""
     again = "Write it again: `gpudiag check --baseline … --update-baseline CAPTURE`."
     try:
-        content = json.loads(file.content(path, LARGEST, "baseline"), parse_constant=_no_number)
+        content = wholefile.json_content(path, LARGEST, "baseline")
     except FileNotFoundError:
         raise GpudiagError(f"There is no baseline {path}: write it with --update-baseline.") from None
     except OSError as error:

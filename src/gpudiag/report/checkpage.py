@@ -6,8 +6,6 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Iterable
-from pathlib import PurePosixPath
-from posixpath import commonpath
 from typing import TypeVar
 
 from gpudiag.gate.result import (
@@ -22,6 +20,7 @@ from gpudiag.gate.result import (
 from gpudiag.model import Place
 from gpudiag.report import jsonformat
 from gpudiag.report.escape import code, plain, prose
+from gpudiag.report.spots import common_folder
 from gpudiag.report.words import BUDGET, SIZES, duration, plural
 from gpudiag.templating import num, pct
 
@@ -60,7 +59,7 @@ def as_json(result: CheckResult) -> str:
 def markdown(result: CheckResult) -> str:
     """The page, ending in a newline."""
     failing = _those(result.findings, "failed")
-    folder = _common_folder(result.findings)
+    folder = common_folder(at for one in result.findings for at in one.where)
 
     def failed(one: FindingCheck) -> str:
         return failing_line(one, folder)
@@ -174,15 +173,6 @@ def _written(reason: str) -> str:
     """A team's own words. What GitHub would link stands in a code span, which reads well in a log, too."""
     pieces = reason.split("`")
     return prose("`".join(piece if i % 2 else _LINKED.sub(r"`\g<0>`", piece) for i, piece in enumerate(pieces)))
-
-
-def _common_folder(findings: Iterable[FindingCheck]) -> str:
-    """The folder that all named files lie in, with its last slash; empty if that is none or the root."""
-    files = {at.file for one in findings for at in one.where if at.file}
-    if not files or not all(file.startswith("/") for file in files):
-        return ""
-    folder = commonpath([str(PurePosixPath(file).parent) for file in files])
-    return f"{folder}/" if folder != "/" else ""
 
 
 def _legend(findings: Iterable[FindingCheck], folder: str) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from pathlib import PurePath, PurePosixPath
-from posixpath import commonpath
+from pathlib import PurePath
 from typing import Any, TypeVar
 
 from jinja2 import PackageLoader, StrictUndefined
@@ -14,6 +13,7 @@ from jinja2.sandbox import SandboxedEnvironment
 
 from gpudiag.model import Finding, Loop, Note, Place, Remedy, Report, Unevaluated
 from gpudiag.report import escape, kernelwords, words
+from gpudiag.report.spots import common_folder
 from gpudiag.templating import pct
 
 PLACES = 5
@@ -57,7 +57,7 @@ def view(report: Report, limit: int | None = None) -> dict[str, Any]:
     kernels = sorted(report.run.kernels, key=lambda kernel: -kernel.duration_ms * kernel.launches)
     full = report.findings if limit is None else report.findings[:limit]
     faulty = {place.kernel for f in (*report.findings, *report.minor) for place in f.where if place.kernel}
-    folder = _common_folder(place for f in (*report.findings, *report.minor) for place in f.where)
+    folder = common_folder(place for f in (*report.findings, *report.minor) for place in f.where)
     return {
         "report": report,
         "titles": report.titles,
@@ -228,15 +228,6 @@ def _by_code(items: Iterable[_Coded]) -> list[list[_Coded]]:
     for item in items:
         groups.setdefault(item.code, []).append(item)
     return list(groups.values())
-
-
-def _common_folder(places: Iterable[Place]) -> str:
-    """The folder that all named files lie in, with its last slash; empty if that is none or the root."""
-    files = {place.file for place in places if place.file}
-    if not files or not all(file.startswith("/") for file in files):
-        return ""
-    folder = commonpath([str(PurePosixPath(file).parent) for file in files])
-    return f"{folder}/" if folder != "/" else ""
 
 
 def _for_frameworks(remedies: Sequence[Remedy], frameworks: Sequence[str]) -> Sequence[Remedy]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import PurePosixPath
+from posixpath import commonpath
 
 from gpudiag.model import Loop, Place
 from gpudiag.report import escape, words
@@ -53,3 +55,12 @@ def _elsewhere(place: Place, loop: Loop | None) -> str:
     if not parts and place.nvtx:
         return f"range {escape.code(place.nvtx)}"
     return ", ".join(parts) or "place not recorded"
+
+
+def common_folder(places: Iterable[Place]) -> str:
+    """The folder that all named files lie in, with its last slash; empty if that is none or the root."""
+    files = {place.file for place in places if place.file}
+    if not files or not all(file.startswith("/") for file in files):
+        return ""
+    folder = commonpath([str(PurePosixPath(file).parent) for file in files])
+    return f"{folder}/" if folder != "/" else ""

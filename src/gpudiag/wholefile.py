@@ -1,9 +1,11 @@
-"""A file that somebody names as configuration or baseline: read whole, unless it is none or far too large."""
+"""A file of ours that somebody names, as a configuration or a report: read whole, unless it is none or too large."""
 
 from __future__ import annotations
 
+import json
 import stat
 from pathlib import Path
+from typing import Any
 
 from gpudiag.errors import GpudiagError
 
@@ -23,3 +25,12 @@ def content(path: Path, largest: int, what: str) -> bytes:
     if len(found) > largest:
         raise GpudiagError(f"{path} is too large for a {what}.")
     return found
+
+
+def json_content(path: Path, largest: int, what: str) -> Any:
+    """What the JSON in the file says, by the letter: ValueError for NaN and infinities, which others cannot read."""
+    return json.loads(content(path, largest, what), parse_constant=_no_number)
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")

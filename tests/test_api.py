@@ -26,6 +26,7 @@ import pytest
 
 import gpudiag
 from gpudiag import frames, model
+from gpudiag.options import Options
 from gpudiag.report import formats, jsonformat, markdown
 from report import samples
 
@@ -430,29 +431,20 @@ def test_it_works_in_threads(capture: Path) -> None:
 
 
 def test_arguments_do_what_those_of_the_command_line_do(capture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[dict[str, object]] = []
+    calls: list[tuple[list[Path], Options]] = []
 
-    def pictured(paths: list[Path], **rest: object) -> tuple[model.Report, None]:
-        calls.append({"paths": paths, **rest})
+    def pictured(paths: list[Path], options: Options) -> tuple[model.Report, None]:
+        calls.append((paths, options))
         return samples.launch_bound(), None
 
     monkeypatch.setattr("gpudiag.pipeline.pictured", pictured)
     monkeypatch.setenv("HOME", "/home/me")
     gpudiag.explain("~/a.sqlite", Path("b.csv"), rules="my", overrides={"H01.x": 3}, iteration_time="3.57ms")
     gpudiag.explain("a", rules=[Path("my"), "other"], iteration_time={"step": timedelta(microseconds=3.5), "": "1 s"})
+    both = {"step": 4e3, "": 1e9}  # a timedelta counts whole microseconds
     assert calls == [
-        {
-            "paths": [Path("/home/me/a.sqlite"), Path("b.csv")],
-            "rule_dirs": [Path("my")],
-            "overrides": {"H01.x": 3.0},
-            "iteration_times": {"": 3.57e6},
-        },
-        {
-            "paths": [Path("a")],
-            "rule_dirs": [Path("my"), Path("other")],
-            "overrides": {},
-            "iteration_times": {"step": 4e3, "": 1e9},  # a timedelta counts whole microseconds
-        },
+        ([Path("/home/me/a.sqlite"), Path("b.csv")], Options([Path("my")], {"H01.x": 3.0}, {"": 3.57e6})),
+        ([Path("a")], Options([Path("my"), Path("other")], {}, both)),
     ]
 
 

@@ -22,6 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "stages": set(),
     "jit": set(),
     "duration": set(),
+    "options": set(),
     # The knowledge, and what reading it takes.
     "yamlfile": set(),
     "templating": set(),

@@ -11,7 +11,8 @@ import signal
 import subprocess
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import fields
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from gpudiag.cli import main
 from gpudiag.cli.sections import Group
 from gpudiag.errors import GpudiagError
 from gpudiag.model import Report
+from gpudiag.options import Options
 from gpudiag.report import formats
 
 from .report import samples
@@ -38,9 +40,10 @@ class Stub:
         self.error: BaseException | None = None
         self.call: dict[str, Any] = {}
 
-    def explain(self, paths: Any, *, progress: Callable[[str], None], **rest: Any) -> Report:
-        self.call = {"paths": tuple(paths), **rest}
-        progress("reading decode.sqlite")
+    def explain(self, paths: Any, options: Options) -> Report:
+        asked = {field.name: getattr(options, field.name) for field in fields(options) if field.name != "progress"}
+        self.call = {"paths": tuple(paths), **asked}
+        options.progress("reading decode.sqlite")
         if self.error:
             raise self.error
         return self.report

@@ -16,6 +16,7 @@ from gpudiag.candidates import about_kernels, launches, window
 from gpudiag.cli import main
 from gpudiag.ncucommand import PROGRAM, command, files, follow_up, pattern
 from gpudiag.nextsteps import next_steps
+from gpudiag.options import Options
 from gpudiag.proposals import NextSteps, Proposal
 from gpudiag.report import nextpage
 from timelines import Case, library, opened, rows, turns
@@ -26,7 +27,7 @@ HOSTILE = "evil`$(touch x)`'\"<!-- # |@you"
 
 @cache
 def steps_of(*names: str, **times: float) -> NextSteps:
-    return next_steps([CAPTURES / name for name in names], iteration_times=times)
+    return next_steps([CAPTURES / name for name in names], Options(iteration_times=times))
 
 
 def proposed(steps: NextSteps) -> list[str]:

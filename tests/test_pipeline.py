@@ -15,6 +15,7 @@ from captures import report_of
 from corpus import CAPTURES
 from gpudiag.errors import GpudiagError
 from gpudiag.model import Report
+from gpudiag.options import Options
 from gpudiag.pipeline import explain, report
 from gpudiag.report import jsonformat
 
@@ -76,7 +77,7 @@ def test_a_read_only_file_in_a_read_only_folder_is_read(export: Path, tmp_path: 
 
 
 def test_the_unprofiled_time_of_a_loop_becomes_the_base_of_its_gains(export: Path) -> None:
-    report = explain([export], iteration_times={"iter": 493_000.0})
+    report = explain([export], Options(iteration_times={"iter": 493_000.0}))
     gain = report.findings[0].gain
     assert report.run.loops[0].iteration_ms_unprofiled == pytest.approx(0.493)
     assert gain.before_ms == pytest.approx(0.493)
@@ -85,12 +86,12 @@ def test_the_unprofiled_time_of_a_loop_becomes_the_base_of_its_gains(export: Pat
 
 def test_an_iteration_time_for_no_loop_is_an_error_that_names_the_nearest(export: Path) -> None:
     with pytest.raises(GpudiagError, match="did you mean iter"):
-        explain([export], iteration_times={"itre": 1.0})
+        explain([export], Options(iteration_times={"itre": 1.0}))
 
 
 def test_a_threshold_can_be_overridden(export: Path) -> None:
     assert "H01" in {f.code for f in explain([export]).findings}
-    report = explain([export], overrides={"H01.min_idle_share": 0.99})
+    report = explain([export], Options(overrides={"H01.min_idle_share": 0.99}))
     assert "H01" not in {f.code for f in report.findings}
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from gpudiag import pipeline, savedreport
 from gpudiag.errors import GpudiagError
+from gpudiag.options import Options
 from gpudiag.report import formats, jsonformat
 from report import samples
 
@@ -110,4 +111,4 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 def test_thresholds_cannot_change_what_was_found(tmp_path: Path) -> None:
     path = save(tmp_path, jsonformat.render(samples.healthy()))
     with pytest.raises(GpudiagError, match="apply to captures only"):
-        pipeline.report([path], overrides={"H01.min_idle_share": 0.3})
+        pipeline.report([path], Options(overrides={"H01.min_idle_share": 0.3}))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +14,7 @@ import duckdb
 from gpudiag import __version__, store
 from gpudiag.errors import GpudiagError
 from gpudiag.ingest import ingest
+from gpudiag.options import Options
 from gpudiag.stages import stage
 
 if TYPE_CHECKING:
@@ -23,48 +24,33 @@ if TYPE_CHECKING:
     from gpudiag.replay.worth import Ledger
 
 Connection = duckdb.DuckDBPyConnection
-Progress = Callable[[str], None]
+DEFAULT = Options()
 
 # Below this many bytes of input the store stays in memory; above it goes to a temporary file, which DuckDB compresses.
 _IN_MEMORY = 50_000_000
 _PACKED = 10  # exports shrink about tenfold under xz and gzip
 
 
-def explain(
-    paths: Sequence[Path],
-    *,
-    rule_dirs: Iterable[Path] = (),
-    overrides: Mapping[str, float] | None = None,
-    iteration_times: Mapping[str, float] | None = None,
-    progress: Progress | None = None,
-) -> Report:
+def explain(paths: Sequence[Path], options: Options = DEFAULT) -> Report:
     """Read the captures, look for every smell the library knows, and rank what was found.
 
-    iteration_times: loop name (or "" for the longest loop) → unprofiled time of one turn in ns.
-    Raises GpudiagError with one sentence when a file cannot be read or an argument names nothing that exists.
+    Raises GpudiagError with one sentence when a file cannot be read or an option names nothing that exists.
     """
-    with opened(paths, rule_dirs=rule_dirs, overrides=overrides, progress=progress) as (con, library, file):
-        (progress or _silent)("looking for causes")
+    with opened(paths, options) as (con, library, file):
+        options.progress("looking for causes")
         with stage("evaluate"):
-            return build_report(con, library, iteration_times or {}, file)
+            return build_report(con, library, options.iteration_times, file)
 
 
-def report(
-    paths: Sequence[Path],
-    *,
-    rule_dirs: Iterable[Path] = (),
-    overrides: Mapping[str, float] | None = None,
-    iteration_times: Mapping[str, float] | None = None,
-    progress: Progress | None = None,
-) -> Report:
+def report(paths: Sequence[Path], options: Options = DEFAULT) -> Report:
     """As `explain`, or where the one file is a report saved as JSON, that report. Raises GpudiagError."""
     from gpudiag import savedreport
 
     if saved := _saved(paths):
-        if rule_dirs or overrides or iteration_times:
+        if options.judging:
             raise GpudiagError(f"{saved} is a saved report: rules, thresholds and times apply to captures only.")
         return savedreport.read(saved)
-    return explain(paths, rule_dirs=rule_dirs, overrides=overrides, iteration_times=iteration_times, progress=progress)
+    return explain(paths, options)
 
 
 def _saved(paths: Sequence[Path]) -> Path | None:
@@ -77,57 +63,40 @@ def _saved(paths: Sequence[Path]) -> Path | None:
     return found
 
 
-def pictured(
-    paths: Sequence[Path],
-    *,
-    rule_dirs: Iterable[Path] = (),
-    overrides: Mapping[str, float] | None = None,
-    iteration_times: Mapping[str, float] | None = None,
-    progress: Progress | None = None,
-) -> tuple[Report, Picture | None]:
+def pictured(paths: Sequence[Path], options: Options = DEFAULT) -> tuple[Report, Picture | None]:
     """As `report`, with what a page draws of the captures; a saved report holds no timeline to draw. Raises
     GpudiagError.
     """
     if _saved(paths):
-        return report(
-            paths, rule_dirs=rule_dirs, overrides=overrides, iteration_times=iteration_times, progress=progress
-        ), None
+        return report(paths, options), None
     from gpudiag.picture.draw import draw
 
-    with opened(paths, rule_dirs=rule_dirs, overrides=overrides, progress=progress) as (con, library, file):
-        (progress or _silent)("looking for causes")
+    with opened(paths, options) as (con, library, file):
+        options.progress("looking for causes")
         with stage("evaluate"):
-            made, ledger = priced_report(con, library, iteration_times or {}, file)
-        (progress or _silent)("drawing the timeline")
+            made, ledger = priced_report(con, library, options.iteration_times, file)
+        options.progress("drawing the timeline")
         with stage("draw"):
             return made, draw(con, made.run, made.findings, ledger)
 
 
 @contextmanager
-def opened(
-    paths: Sequence[Path],
-    *,
-    rule_dirs: Iterable[Path] = (),
-    overrides: Mapping[str, float] | None = None,
-    progress: Progress | None = None,
-) -> Iterator[tuple[Connection, Library, Path | None]]:
+def opened(paths: Sequence[Path], options: Options = DEFAULT) -> Iterator[tuple[Connection, Library, Path | None]]:
     """The captures as a prepared, locked store, the library, and the store's file where a sandbox has to open it."""
-    say = progress or _silent
-    user_dirs = tuple(rule_dirs)
     # A sandbox has to open the store, so that must be a file when there are rules of the user's.
-    in_memory = not user_dirs and sum(map(_size, paths)) < _IN_MEMORY
+    in_memory = not options.rule_dirs and sum(map(_size, paths)) < _IN_MEMORY
     with tempfile.TemporaryDirectory(prefix="gpudiag-") as folder, ThreadPoolExecutor(1) as helper:
         # Its imports take as long as reading a small file.
-        loading = helper.submit(_library, user_dirs, overrides or {})
+        loading = helper.submit(_library, options)
         file = Path(folder) / "store.duckdb"
         con = store.create(small=True) if in_memory else store.create(str(file))
         try:
             for path in paths:
-                say(f"reading {path.name}")
+                options.progress(f"reading {path.name}")
                 with stage("ingest"):
                     ingest(path, con, Path(folder))
             library = loading.result()
-            say("finding loops")
+            options.progress("finding loops")
             with stage("prepare"):
                 prepare(con, library)
             if library.user_rules:
@@ -139,14 +108,10 @@ def opened(
             con.close()
 
 
-def _silent(_: str) -> None:
-    """No progress is wanted."""
-
-
-def _library(user_dirs: Sequence[Path], overrides: Mapping[str, float]) -> Library:
+def _library(options: Options) -> Library:
     from gpudiag.library import load
 
-    return load(user_dirs).with_overrides(overrides)
+    return load(tuple(options.rule_dirs)).with_overrides(options.overrides)
 
 
 def _size(path: Path) -> int:

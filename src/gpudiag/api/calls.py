@@ -30,15 +30,14 @@ def explain(
     Raises GpudiagError with one sentence when a file cannot be read or an argument names nothing that exists.
     """
     from gpudiag import pipeline
+    from gpudiag.options import Options
 
     if not paths:
         raise GpudiagError("There is nothing to explain: give at least one file, such as report.nsys-rep.")
     return Report(
         *pipeline.pictured(
             [path_of(path) for path in paths],
-            rule_dirs=[path_of(folder) for folder in each(rules)],
-            overrides=thresholds(overrides or {}),
-            iteration_times=times(iteration_time),
+            Options([path_of(folder) for folder in each(rules)], thresholds(overrides or {}), times(iteration_time)),
         )
     )
 

@@ -99,6 +99,7 @@ def check(
     from gpudiag import library, pipeline
     from gpudiag.cli.checkfiles import prune, refuse_inputs, start, update
     from gpudiag.gate import check as gate
+    from gpudiag.options import Options
     from gpudiag.report import checkpage
     from gpudiag.report.terminal import progress
 
@@ -111,13 +112,7 @@ def check(
     rules = library.load(rule_dirs).with_overrides(overrides)
     settings = rules.setting_values
     with progress() as quiet:
-        report = pipeline.report(
-            files,
-            rule_dirs=rule_dirs,
-            overrides=overrides,
-            iteration_times=times,
-            progress=say if verbose else quiet,
-        )
+        report = pipeline.report(files, Options(rule_dirs, overrides, times, progress=say if verbose else quiet))
     if init:
         start(report, settings, config_file or output, [*map(str, files), *_again(rule_dirs, times)])
         return

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from gpudiag.cli.sections import FAILED, Command
 
 if TYPE_CHECKING:
     from gpudiag.model import Diff, Report
+    from gpudiag.options import Options
 
 ENVIRONMENT = (
     ("GITHUB_TOKEN", "the token, or GH_TOKEN; it needs the permission `pull-requests: write`"),
@@ -85,6 +87,7 @@ def comment(
     """
     hurry()
     from gpudiag import pullrequest
+    from gpudiag.options import Options
     from gpudiag.report.comment import marker
     from gpudiag.report.escape import one_line
     from gpudiag.report.terminal import progress
@@ -104,8 +107,9 @@ def comment(
                 say("nothing to do: no open pull request has this commit; it was closed, or pushed to since.")
                 return
 
-        report = _report(files, rule_dirs, overrides, times, stage)
-        before = [_report(side, rule_dirs, overrides, {}, stage) for side in _sides(base)]
+        options = Options(rule_dirs, overrides, times, progress=stage)
+        report = _report(files, options)
+        before = [_report(side, replace(options, iteration_times={})) for side in _sides(base)]
         body = _body(report, before, key)
         if api and where:
             done = pullrequest.publish(api, where, body, mark)
@@ -115,23 +119,16 @@ def comment(
         _show(body, f"would create or update this comment on {where or 'the pull request'}")
 
 
-def _report(
-    paths: Sequence[Path],
-    rule_dirs: Sequence[Path],
-    overrides: Mapping[str, float],
-    times: Mapping[str, float],
-    progress: Callable[[str], None],
-) -> Report:
+def _report(paths: Sequence[Path], options: Options) -> Report:
     """The report of the captures; of a saved one, with our own words for the authored texts."""
     from gpudiag import pipeline, savedreport
 
     if len(paths) != 1 or not savedreport.is_one(paths[0]):
-        return pipeline.report(
-            paths, rule_dirs=rule_dirs, overrides=overrides, iteration_times=times, progress=progress
-        )
+        return pipeline.report(paths, options)
     from gpudiag.library import load
 
-    return savedreport.trusted(pipeline.report(paths, overrides=overrides, iteration_times=times), load(rule_dirs))
+    report = pipeline.report(paths, replace(options, rule_dirs=()))
+    return savedreport.trusted(report, load(options.rule_dirs))
 
 
 def _sides(files: tuple[Path, ...]) -> list[tuple[Path, ...]]:

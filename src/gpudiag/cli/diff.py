@@ -16,7 +16,7 @@ from gpudiag.errors import GpudiagError
 
 if TYPE_CHECKING:
     from gpudiag.model import Diff, Report
-    from gpudiag.pipeline import Progress
+    from gpudiag.options import Progress
 
 VERDICTS = (
     ("regression", "head is slower, and two recordings of one program do not differ by as much"),
@@ -194,5 +194,6 @@ def _settings(overrides: Mapping[str, float], values: dict[str, float]) -> dict[
 
 def _reports(files: tuple[Path, ...], progress: Progress) -> list[Report]:
     from gpudiag import pipeline
+    from gpudiag.options import Options
 
-    return [pipeline.report([file], progress=progress) for file in files]
+    return [pipeline.report([file], Options(progress=progress)) for file in files]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -77,6 +77,7 @@ def explain(
     """
     hurry()
     from gpudiag import pipeline
+    from gpudiag.options import Options
     from gpudiag.report import output as place
     from gpudiag.report.terminal import progress
 
@@ -84,17 +85,12 @@ def explain(
         place.check(output, files)
     form = form or chosen(output)
     with progress() as quiet:
-        given: dict[str, Any] = {
-            "rule_dirs": rule_dirs,
-            "overrides": overrides,
-            "iteration_times": times,
-            "progress": say if verbose else quiet,
-        }
+        options = Options(rule_dirs, overrides, times, progress=say if verbose else quiet)
         picture = None
         if formats.BY_NAME[form].drawn:
-            report, picture = pipeline.pictured(files, **given)
+            report, picture = pipeline.pictured(files, options)
         else:
-            report = pipeline.report(files, **given)
+            report = pipeline.report(files, options)
     deliver(formats.render(report, form, picture), output, in_colour=form == "markdown")
     if fail_on and fails(report, fail_on):
         raise click.exceptions.Exit(1)

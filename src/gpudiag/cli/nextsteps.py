@@ -42,6 +42,7 @@ def next_steps(
     """
     hurry()
     from gpudiag import nextsteps
+    from gpudiag.options import Options
     from gpudiag.report import nextpage
     from gpudiag.report import output as place
     from gpudiag.report.terminal import progress
@@ -49,9 +50,8 @@ def next_steps(
     if output:
         place.check(output, files)
     with progress() as quiet:
-        steps = nextsteps.next_steps(
-            files, overrides=overrides, iteration_times=times, progress=say if verbose else quiet
-        )
+        options = Options(overrides=overrides, iteration_times=times, progress=say if verbose else quiet)
+        steps = nextsteps.next_steps(files, options)
     if form == "json":
         deliver(nextpage.as_json(steps), output)
     else:

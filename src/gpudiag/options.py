@@ -1,0 +1,30 @@
+"""What somebody asked for besides the files: rules, thresholds, times, and what may be spent on reading."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+Progress = Callable[[str], None]
+
+
+def _silent(_: str) -> None:
+    """No progress is wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How captures are read and judged; the defaults judge all of them by the packaged rules."""
+
+    rule_dirs: Sequence[Path] = ()
+    overrides: Mapping[str, float] = field(default_factory=dict)
+    """`CODE.param` or `settings.name` → another threshold."""
+    iteration_times: Mapping[str, float] = field(default_factory=dict)
+    """Loop name (or "" for the longest loop) → unprofiled time of one turn in ns."""
+    progress: Progress = _silent
+
+    @property
+    def judging(self) -> bool:
+        """Whether anything is asked that a saved report can no longer answer."""
+        return bool(self.rule_dirs or self.overrides or self.iteration_times)

@@ -79,12 +79,14 @@ def test_explain_prints_json(pipeline: Stub) -> None:
 
 def test_arguments_reach_the_pipeline(pipeline: Stub, tmp_path: Path) -> None:
     times = ("--iteration-time", "3.57ms", "--iteration-time", "a=b=12 us")
-    run("explain", "a.sqlite", "b.csv", "--rules", str(tmp_path), "--set", "H01.min_idle_share=3e-1", *times)
-    assert pipeline.call == {
+    rest = ("--set", "H01.min_idle_share=3e-1", "--no-cache")
+    run("explain", "a.sqlite", "b.csv", "--rules", str(tmp_path), *rest, *times)
+    assert pipeline.call == pipeline.call | {
         "paths": (Path("a.sqlite"), Path("b.csv")),
         "rule_dirs": (tmp_path,),
         "overrides": {"H01.min_idle_share": 0.3},
         "iteration_times": {"": 3.57e6, "a=b": 12e3},
+        "cached": False,
     }
 
 
@@ -174,6 +176,8 @@ def test_a_signal_to_end_unwinds(
 ) -> None:
     number, tidied = signal.Signals[name], []
     monkeypatch.setattr("gpudiag.cli.root.signal.getsignal", lambda _: signal.SIG_DFL)
+    monkeypatch.setattr("gpudiag.cli.root._give_up", lambda _: None)  # it would end the tests
+    monkeypatch.setattr("gpudiag.cli.root._hush", lambda: None)
     before = [(each, signal.getsignal(each)) for each in (signal.SIGTERM, signal.SIGHUP)]
 
     def explain(*_: object, **__: object) -> Report:

@@ -16,7 +16,7 @@ from gpudiag.model import Fired, NotEvaluated, Rule
 from gpudiag.sandbox import Limits, evaluate_untrusted, open_store
 
 VIEWS = (("packaged.sql", "-- A device.\ncreate view gpu as select id, name from device;\n"),)
-SECONDS = 3
+SECONDS = 1
 
 
 @pytest.fixture(scope="module")
@@ -197,7 +197,7 @@ def test_an_honest_user_rule_fires(file: Path) -> None:
 
 
 def test_a_message_that_would_never_end_is_refused(file: Path) -> None:
-    message = "{% for p in places %}{{ places }}{% endfor %}."
+    message = "{% for p in places %}{{ p.n }} {{ p.n }}{% endfor %}."
     outcome = judged(file, query="select 0 as loop, a.id, range(100) as n from gpu a, gpu b, gpu c", message=message)
     assert isinstance(outcome, NotEvaluated)
     assert "writes more than" in outcome.reason

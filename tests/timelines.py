@@ -11,6 +11,7 @@ from typing import Any
 from gpudiag import pipeline, store
 from gpudiag.library import Library, load
 from gpudiag.rulecheck import fill, views_for
+from gpudiag.selection import ALL, Selection
 
 Case = dict[str, Any]
 
@@ -23,14 +24,20 @@ def library() -> Library:
 
 @contextmanager
 def opened(
-    case: Mapping[str, Any], *views: str, settings: Mapping[str, float] | None = None
+    case: Mapping[str, Any],
+    *views: str,
+    settings: Mapping[str, float] | None = None,
+    selection: Selection = ALL,
 ) -> Iterator[store.Connection]:
-    """A store of these rows with loops found (unless the case gives turns) and with the packaged views named."""
+    """A store of these rows with loops found (unless the case gives turns) and with the packaged views named.
+
+    selection: the part of them that is left.
+    """
     known = library().with_overrides({f"settings.{name}": value for name, value in (settings or {}).items()})
     con = store.create(small=True)
     try:
         fill(con, case, known)
-        pipeline.prepare(con, replace(known, views=_views(views)))
+        pipeline.prepare(con, replace(known, views=_views(views)), selection=selection)
         yield con
     finally:
         con.close()

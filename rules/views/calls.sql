@@ -18,17 +18,22 @@ create view nearby_call as
 select id, start, "end", process, thread, name from api_call
 where parent is null and start < (select max("end") from span);
 
+-- An outermost CUDA call, anywhere in the capture.
+--   name: the function
+--   duration_ns: how long it took (ns)
+create view call_anywhere as
+select k.text as name, a."end" - a.start as duration_ns from api_call a join api_name k on k.id = a.name where a.parent is null;
+
 -- How much time all calls of one function took, anywhere in the capture.
 -- materialised: sums over all calls are not cheap
 --   name: the function
 --   kind: see the macro api_kind
 --   calls: how many
 --   total_ns: their summed duration (ns)
---   median_ns: their median duration (ns)
 create view api_use as
-select k.text as name, k.kind, u.calls, u.total_ns, u.median_ns
+select k.text as name, k.kind, u.calls, u.total_ns
 from (
-    select name, count(*) as calls, cast(sum("end" - start) as bigint) as total_ns, approx_quantile("end" - start, 0.5) as median_ns
+    select name, count(*) as calls, cast(sum("end" - start) as bigint) as total_ns
     from api_call where parent is null group by name
 ) u join api_name k on k.id = u.name;
 
@@ -40,11 +45,12 @@ from (
 --   kind: see the macro api_kind
 --   start: when it began (ns)
 --   duration_ns: how long it took (ns)
---   n: 1 for the first such call of its process
+--   n: 1 for the first such call of its process; null where the process's beginning was not selected
 --   phase: cold_start, steady_state or teardown of its process
 create view setup_call as
 select a.id, a.process, k.text as name, k.kind, a.start, a."end" - a.start as duration_ns,
-       row_number() over (partition by a.process order by a.start, a.id) as n, w.kind as phase
+       case when a.process not in (select process from part where begun)
+            then row_number() over (partition by a.process order by a.start, a.id) end as n, w.kind as phase
 from (
     select * from api_call where parent is null and name in (select id from api_name where kind in ('free', 'alloc', 'host_alloc', 'context'))
 ) a join api_name k on k.id = a.name

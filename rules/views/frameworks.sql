@@ -2,20 +2,19 @@
 -- materialised: matches every name and thousands of stack frames
 --   framework: pytorch, cupy, numba, jax, triton, cuda, or any (directives such as OpenMP and OpenACC)
 create view framework_seen as
-with hint as (
-    select framework, pattern from (values
-        ('pytorch', '\bat::|c10::|void at_cuda_detail|-packages/torch/'),
-        ('cupy', '^cupy_|^cupyx|-packages/cupyx?/'),
-        ('numba', '^cudapy|__main__::.*\bArray<|_ZN6cudapy|\[abi:v1|-packages/numba(_cuda)?/'),
-        ('jax', '^XlaModule|^(loop|input|wrapped)_.*fusion|-packages/jax(lib)?/'),
-        ('triton', '^triton_|-packages/triton/'),
-        ('any', '^nvkernel_|^__omp_offloading|__pgi_uacc|__nv_.*_F1L\d+')) as t(framework, pattern)
-), text as (
+with text as (
     select text from name
     union select frame.file from (select unnest(frames) as frame from (select frames from py_sample using sample 2000 rows (reservoir, 1)))
-), seen as (
-    select distinct framework from hint join text on regexp_matches(text.text, hint.pattern)
+), seen as (  -- patterns in a column would be compiled anew for every text
+    select unnest([
+        case when bool_or(regexp_matches(text, '\bat::|c10::|void at_cuda_detail|-packages/torch/')) then 'pytorch' end,
+        case when bool_or(regexp_matches(text, '^cupy_|^cupyx|-packages/cupyx?/')) then 'cupy' end,
+        case when bool_or(regexp_matches(text, '^cudapy|__main__::.*\bArray<|_ZN6cudapy|\[abi:v1|-packages/numba(_cuda)?/')) then 'numba' end,
+        case when bool_or(regexp_matches(text, '^XlaModule|^(loop|input|wrapped)_.*fusion|-packages/jax(lib)?/')) then 'jax' end,
+        case when bool_or(regexp_matches(text, '^triton_|-packages/triton/')) then 'triton' end,
+        case when bool_or(regexp_matches(text, '^nvkernel_|^__omp_offloading|__pgi_uacc|__nv_.*_F1L\d+')) then 'any' end]) as framework
+    from text
 )
-select framework from seen
+select framework from seen where framework is not null
 union all
-select 'cuda' where not exists (from seen);
+select 'cuda' where not exists (from seen where framework is not null);

@@ -1,4 +1,4 @@
--- An NVTX push/pop range with its place in the nesting.
+-- An NVTX push/pop range that was open while any span lasted, with its place in the nesting.
 -- materialised: the path of every call is looked up in it
 --   id: references nvtx_range
 --   process: references process
@@ -14,6 +14,7 @@ with recursive message as (  -- a framework's annotation of one operator has no 
            case when not names_operator(n.text) then range_label(n.text) end as label
     from nvtx_range r join name n on n.id = r.name
     where r.kind = 'push_pop' and r.domain is null
+      and r."end" > (select min(start) from span) and r.start < (select max("end") from span)
 ), pathed as (
     select id, process, thread, start, "end", label, label as path, null::varchar as parent_path
     from message where parent is null

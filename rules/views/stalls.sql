@@ -51,4 +51,4 @@ with waits as (
         {'stall': 'GMMA', 'cycles': gmma, 'means': 'a group of tensor-core instructions', 'cure': 'more stages in the pipeline of tiles'}]) as w
     from kernel_facts where warp_cycles_per_issue > 0
 )
-select profile, w.stall, w.cycles / warp_cycles_per_issue as share, w.means, w.cure from waits where w.cycles > 0;
+select profile, w.stall, least(1, w.cycles / warp_cycles_per_issue) as share, w.means, w.cure from waits where w.cycles > 0;

@@ -58,7 +58,7 @@ from placed p join kind k using (loop);
 --   short: its kernel's base name; null for a copy
 --   blocker_short: the other one's
 --   duration_ns: how long it ran (ns)
---   ready_ns: how long it stood ready while the other one ran (ns)
+--   ready_ns: how long it stood ready while the other one ran, or waited for its own turn (ns)
 --   after_ns: from the other's end to its start (ns)
 --   can_share: whether the two could run together: a copy and a kernel, two directions, or a kernel with fewer blocks than
 --              the GPU has multiprocessors
@@ -78,14 +78,27 @@ with mixed as (
     join call c on c.id = w.api_call
     where w.loop in (select loop from mixed)
 ), paired as (
-    select r.*, b.op as blocker, b.short as blocker_short, b.start as b_start, b."end" as b_end, b.called as b_called,
+    select r.*, b.op as blocker, b.short as blocker_short, b."end" as b_end, b.called as b_called,
+           least(b.start, b.ready) as b_ready,  -- from then on it held others back, while it was held back itself
            r.kind <> b.kind or coalesce(r.copy_kind <> b.copy_kind, false)
                or coalesce(r.leaves_room, false) or coalesce(b.leaves_room, false) as can_share
     from ran r asof join ran b on r.device = b.device and r.on_default <> b.on_default and b."end" <= r.start
 )
 select op, loop, api_call, on_default, blocker, short, blocker_short, duration_ns,
-       cast(b_end - greatest(ready, b_start) as bigint) as ready_ns, start - b_end as after_ns, can_share
+       cast(b_end - greatest(ready, b_ready) as bigint) as ready_ns, start - b_end as after_ns, can_share
 from paired where b_called < called and b_end > ready;
+
+-- A GPU operation that only the default stream held back, in a loop whose streams are not ordered by events.
+--   op: references gpu_op
+--   loop: references loop
+--   api_call: the call that started it
+--   short: the kernel's base name; null for copies and sets
+--   blocker_short: the same of the operation it waited for
+--   held_ns: how much of it could have run meanwhile (ns)
+create view held_by_default_stream as
+select op, loop, api_call, short, blocker_short, least(ready_ns, duration_ns) as held_ns from default_stream_wait
+where can_share and after_ns <= setting('default_stream_after_ns') and ready_ns >= setting('default_stream_ready_ns')
+  and loop not in (select loop from call where regexp_matches(name, 'StreamWaitEvent'));  -- these are meant to take turns
 
 -- How much device memory the traced programs held at most.
 --   device: references device

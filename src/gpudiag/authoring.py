@@ -8,8 +8,9 @@ from pathlib import Path
 
 from gpudiag import rulecheck, yamlfile
 from gpudiag.errors import GpudiagError
-from gpudiag.library import FRAMEWORK_HEADINGS, Library, load, parse_rule
+from gpudiag.library import Library, load, parse_rule
 from gpudiag.model import Rule
+from gpudiag.remedy import FRAMEWORK_HEADINGS
 from gpudiag.rulelint import PLACEHOLDER, check
 
 __all__ = ["check", "rule_index", "rule_page", "scaffold", "schema_json"]

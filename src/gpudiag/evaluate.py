@@ -5,20 +5,19 @@ Packaged rules run here, on the locked store. Rules from a user's folder run in 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeGuard, get_args
 
 import duckdb
 from pydantic import Field
 
-from gpudiag import query
+from gpudiag import query, rowcheck
 from gpudiag.library import Library
-from gpudiag.model import Clear, Fired, Frozen, Ids, Note, NotEvaluated, Outcome, Row, Rule, Suppressed
+from gpudiag.model import Clear, Fired, Frozen, Note, NotEvaluated, Outcome, Row, Rule, Suppressed
 from gpudiag.query import plain
+from gpudiag.rowcheck import ID_LISTS
 from gpudiag.sqlcheck import first_line
 from gpudiag.templating import TemplateProblem, clean, render
 
@@ -26,13 +25,10 @@ __all__ = ["Evaluation", "Known", "by_loop", "conclude", "evaluate", "evaluate_a
 
 Connection = duckdb.DuckDBPyConnection
 
-ID_LISTS: tuple[str, ...] = get_args(Ids)
 _STATES = ("recorded", "unknown", "not_recorded")
 _CHECK = "gpudiag rules check"
 _AT_ONCE = 2  # queries at a time
 PLACEHOLDER = "FILL IN"  # what `gpudiag rules new` leaves for the author to write
-MAX_VETOES = 200  # rows of a user's suppressor: each is held against every row of what it speaks of
-_IDS = 1 << 31  # ids are 32-bit
 
 
 class Evaluation(Frozen):
@@ -56,6 +52,11 @@ class Evaluation(Frozen):
         return tuple(o for o in found if o.rule.code not in vetoed)
 
     @property
+    def failed(self) -> bool:
+        """Whether a rule could not be run, for another reason than that evidence is missing."""
+        return any(outcome.hint == _CHECK for outcome in self.not_evaluated)
+
+    @property
     def not_evaluated(self) -> tuple[NotEvaluated, ...]:
         return tuple(o for o in self.outcomes if isinstance(o, NotEvaluated))
 
@@ -67,10 +68,17 @@ class Known:
     library: Library
     states: Mapping[str, str]
     loops: Mapping[int, Row]
+    ends: Mapping[str, int] = field(default_factory=dict)  # list of ids → the first id that there is not
 
     @classmethod
     def of(cls, library: Library, con: Connection) -> Known:
-        return cls(library, capability_states(con), {row["id"]: row for row in query.run(con, "select * from loop")})
+        loops = {row["id"]: row for row in query.run(con, "select * from loop")}
+        return cls(
+            library,
+            capability_states(con),
+            loops,
+            rowcheck.id_ends(con, library.view_names) if library.user_codes else {},
+        )
 
 
 def evaluate_all(library: Library, con: Connection, store: Path | None = None) -> Evaluation:
@@ -120,7 +128,7 @@ def evaluate_user_rules(known: Known, store: Path | None) -> list[Outcome]:
     results = sandbox.evaluate_untrusted(runnable, store, library.user_views, library.view_names)
     for rule, result in zip(runnable, results, strict=True):
         if not isinstance(result, str):
-            result = unfit(rule, result, known.loops) or result
+            result = rowcheck.unfit(rule, result, known.loops.keys(), known.ends) or rowcheck.without_repeats(result)
         if isinstance(result, str):
             outcomes.append(NotEvaluated(rule=rule, reason=result, hint=_CHECK))
         else:
@@ -134,39 +142,6 @@ def unwritten(rule: Rule) -> list[str]:
              "question": rule.question or "", "not_a_problem_when": rule.not_a_problem_when}  # fmt: skip
     texts |= {f"params.{name}.why": param.why for name, param in rule.params.items()}
     return [key for key, text in texts.items() if PLACEHOLDER in text]
-
-
-def unfit(rule: Rule, rows: Sequence[Row], loops: Mapping[int, Row]) -> str:
-    """What in a stranger's rows pricing, locating and ranking could not use, or nothing."""
-    if rule.kind == "suppressor" and len(rows) > MAX_VETOES:
-        return f"gives {len(rows)} rows; a suppressor gives at most {MAX_VETOES}"
-    for row in rows:
-        loop = row.get("loop")
-        if loop is not None and not (_is_id(loop) and loop in loops):
-            return f"gives {loop!r:.40} as loop; it must be null or the id of a loop"
-        for name in ID_LISTS:
-            ids = row.get(name)
-            if ids is not None and not (isinstance(ids, list) and all(map(_is_id, ids))):
-                return f"gives {ids!r:.40} as {name}; it must be a list of ids"
-        for name in ("share", "recoverable", "recoverable_low", "recoverable_high"):
-            part = row.get(name)
-            if part is not None and not (_is_number(part) and 0 <= part <= 1):
-                return f"gives {part!r:.40} as {name}; it must be a number from 0 to 1"
-        length = row.get("duration_ns")
-        if loop is None and length is not None and not (_is_number(length) and 0 <= length < math.inf):
-            return f"gives {length!r:.40} as duration_ns; it must be a time"
-        for name in ("callsite", "nvtx_path"):
-            if not isinstance(row.get(name), str | None):
-                return f"gives {row[name]!r:.40} as {name}; it must be a text"
-    return ""
-
-
-def _is_id(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _IDS
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def capability_states(con: Connection) -> dict[str, str]:

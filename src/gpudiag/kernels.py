@@ -10,9 +10,13 @@ from typing import Any
 import duckdb
 
 from gpudiag.model import Kernel, Row, Stall
+from gpudiag.plausible import LARGEST, SMALLEST
 from gpudiag.templating import clean
 
 Connection = duckdb.DuckDBPyConnection
+
+MOST = 1_000
+"""Kernels that a report describes, those with most time: each takes 1.6 kB of it."""
 
 
 def placed(con: Connection, rows: Sequence[Row]) -> list[Row]:
@@ -42,7 +46,8 @@ _PARTS = ("share", "recoverable", "recoverable_low", "recoverable_high")
 
 def _sane(row: Row) -> Row:
     """The row with its parts between nothing and all: a page may hold counters that cannot be."""
-    parts = {name: row[name] for name in _PARTS if isinstance(row.get(name), int | float)}
+    named = [name for name in row if name in _PARTS or name.endswith("_share")]
+    parts = {name: row[name] for name in named if isinstance(row[name], int | float)}
     length = row.get("duration_ns")
     if isinstance(length, int | float) and not 0 <= length < float("inf"):
         parts["duration_ns"] = 0.0
@@ -89,7 +94,9 @@ def measured(con: Connection, settings: Mapping[str, float]) -> tuple[Kernel, ..
                median(limit_warps), median(limit_blocks), median(warp_cycles_per_issue), max(sm_count),
                median(clock_hz) / 1e6, is_library_kernel(name)
         from kernel_facts group by name, short, grid, block order by sum(duration_ns) desc nulls last, name, grid
-        """
+        limit ?
+        """,
+        [MOST],
     ).fetchall()
     labels = ("dram_pct", "sm_pct", "theoretical_occupancy_pct", "achieved_occupancy_pct", "registers",
               "shared_own", "waves", "", "", "", "", "warp_cycles_per_issue", "sm_count", "clock_mhz")  # fmt: skip
@@ -120,7 +127,9 @@ def _roofs(con: Connection, group: Mapping[int, int]) -> dict[int, dict[str, Any
     found: dict[int, dict[str, Any]] = {}
     for row in cursor.fetchall():
         facts = {name: value for name, value in zip(names[1:], row[1:], strict=True) if value is not None}
-        found.setdefault(group[row[0]], facts)
+        measures = (facts.get(name, 1.0) for name in ("intensity", "ridge", "floor_ms"))
+        if row[0] in group and all(SMALLEST <= value <= LARGEST for value in measures):  # else its counters are damaged
+            found.setdefault(group[row[0]], facts)
     return found
 
 
@@ -130,8 +139,9 @@ def _stalls(con: Connection, group: Mapping[int, int], least: float) -> dict[int
     shares: dict[tuple[int, str], list[float]] = defaultdict(list)
     words = {}
     for profile, stall, share, means, cure in rows:
-        shares[group[profile], stall].append(share)
-        words[stall] = (means, cure)
+        if profile in group:
+            shares[group[profile], stall].append(share)
+            words[stall] = (means, cure)
     found: dict[int, list[Stall]] = defaultdict(list)
     for (at, name), parts in shares.items():
         if (part := median(parts)) >= least:
@@ -144,7 +154,8 @@ def _shares(con: Connection, group: Mapping[int, int]) -> dict[int, float]:
     rows = con.execute("select profile, max(share) from kernel_match group by profile order by profile").fetchall()
     found: dict[int, float] = {}
     for profile, share in rows:
-        found[group[profile]] = max(float(share), found.get(group[profile], 0.0))
+        if profile in group:
+            found[group[profile]] = max(float(share), found.get(group[profile], 0.0))
     return found
 
 

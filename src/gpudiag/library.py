@@ -17,14 +17,10 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from gpudiag import sqlcheck, yamlfile
+from gpudiag import rulefolder, viewdoc, yamlfile
 from gpudiag.errors import GpudiagError
-from gpudiag.model import Framework, Frozen, Param, Price, Rule, Text
-
-FRAMEWORK_HEADINGS: dict[str, Framework] = {
-    "PyTorch": "pytorch", "CuPy": "cupy", "Numba": "numba", "JAX": "jax", "CUDA C++": "cuda", "Triton": "triton",
-    "Any framework": "any",
-}  # fmt: skip
+from gpudiag.model import Frozen, Param, Price, Rule, Text
+from gpudiag.remedy import RemedyText, parse_remedy
 
 _KEYS = sorted({name for model in (Rule, Param, Price) for name in model.model_fields} - {"family"})
 _M = TypeVar("_M", bound=Frozen)
@@ -37,17 +33,6 @@ class Capability(Frozen):
     meaning: Text
     missing: Text
     flag: Text
-
-
-@dataclass(frozen=True, slots=True)
-class RemedyText:
-    """A remedy file: one fix, a section for each framework it concerns."""
-
-    id: str
-    title: str
-    intro: str
-    sections: Mapping[Framework, str]
-    path: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +76,11 @@ class Library:
 
     @cached_property
     def view_names(self) -> frozenset[str]:
-        """Views and macros that rules may use: all but those whose name begins with an underscore."""
-        names = (match[1].lower() for _, sql in (*self.views, *self.user_views) for match in _CREATES.finditer(sql))
+        """Packaged views and macros that rules may use: all but those whose name begins with an underscore.
+
+        What a user's file creates is known only once DuckDB's parser has read it: see `sandbox.create_views`.
+        """
+        names = (match[1].lower() for _, sql in self.views for match in _CREATES.finditer(sql))
         return frozenset(name for name in names if not name.startswith("_"))
 
     @property
@@ -207,14 +195,21 @@ class _Scanner:
         if own:
             self._table(root / "settings.yaml", Param, self.settings)
             self._table(root / "capabilities.yaml", Capability, self.capabilities)
-        for path in sorted(root.rglob("*")):
+        try:
+            paths = rulefolder.files(root)
+        except GpudiagError as error:
+            self._problem(root, error)
+            return
+        for path in paths:
             try:
+                if not own:
+                    rulefolder.check(path, root)
                 self._file(path, path.relative_to(root), own)
             except GpudiagError as error:
                 self._problem(path, error)
 
     def _file(self, path: Path, inside: Path, own: bool) -> None:
-        if any(part.startswith(".") for part in inside.parts) or path.name.endswith(".test.yaml"):
+        if path.name.endswith(".test.yaml"):
             return
         if inside.parts[0] == "views":
             if path.suffix == ".sql":
@@ -235,6 +230,8 @@ class _Scanner:
 
     def _rule(self, path: Path, family: str, own: bool) -> None:
         file = yamlfile.read(path)
+        if not own and len(self.user_codes) >= rulefolder.MAX_RULES:
+            raise GpudiagError(f"{path}: is one rule more than the {rulefolder.MAX_RULES} that one run may have.")
         rule = parse_rule(file, family)
         for other in self.rules.values():
             if rule.code == other.code or rule.id == other.id:
@@ -273,7 +270,8 @@ class _Scanner:
             self._problem(path, error)
 
 
-_CREATES = re.compile(r"^\s*create\s+(?:or\s+replace\s+)?(?:view|macro)\s+\"?(\w+)", re.I | re.M)
+_CREATES = re.compile(r"^[ \t]*create\s+(?:or\s+replace\s+)?(?:view|macro)\s+\"?(\w+)", re.I | re.M)
+_MAX_MISTAKES = 20  # told of one file: nobody mends more at once, and looking for what was meant takes time
 
 
 def validate(model: type[_M], value: Any, file: yamlfile.YamlFile, at: yamlfile.Loc = ()) -> _M:
@@ -282,21 +280,21 @@ def validate(model: type[_M], value: Any, file: yamlfile.YamlFile, at: yamlfile.
         return model.model_validate(value)
     except ValidationError as error:
         lines = []
-        for item in error.errors(include_url=False):
+        for item in error.errors(include_url=False)[:_MAX_MISTAKES]:
             loc = (*at, *(part for part in item["loc"] if part != "[key]"))
             key = ".".join(str(part) for part in loc)
             text = item["msg"].removeprefix("Value error, ")
             if item["type"] == "extra_forbidden":
                 guess = near(str(loc[-1]), _KEYS)
                 text = "a text with a comma in it must be quoted" if " " in key else f"is no key here{guess}"
-            lines.append(f"{file.where(loc)}: {key + ': ' if key else ''}{text}")
+            lines.append(f"{file.where(loc)}: {key + ': ' if key else ''}{text:.500}")
         raise GpudiagError("\n".join(lines)) from None
 
 
 def view_docs(library: Library) -> str:
     """The views and macros as Markdown, from the comments above them."""
     parts: list[str] = []
-    docs = sqlcheck.view_docs((*library.views, *library.user_views))
+    docs = viewdoc.view_docs((*library.views, *library.user_views))
     for doc in sorted(docs, key=lambda doc: (doc.is_macro, doc.name)):
         parts.append(f"## `{doc.name}`{' (macro)' if doc.is_macro else ''}\n\n{doc.text}\n")
         if doc.columns:
@@ -317,29 +315,3 @@ def parse_rule(file: yamlfile.YamlFile, family: str = "") -> Rule:
     if rule.id != file.path.stem:
         raise GpudiagError(f"{file.where(('id',))}: id: {rule.id!r} differs from the file's name {file.path.stem!r}.")
     return rule
-
-
-def parse_remedy(path: Path) -> RemedyText:
-    """A remedy file: `# Title`, a paragraph, then one `## Framework` section each. Raises GpudiagError."""
-    sections: dict[Framework, str] = {}
-    title, intro = "", ""
-    fence = False
-    parts: list[tuple[int, str, list[str]]] = [(1, "", [])]
-    for number, line in enumerate(yamlfile.read_text(path).splitlines(), 1):
-        fence ^= line.lstrip().startswith("```")
-        if not fence and re.match(r"##? \S", line):
-            parts.append((number, line, []))
-        else:
-            parts[-1][2].append(line)
-    for number, heading, body in parts[1:]:
-        text = "\n".join(body).strip()
-        if heading.startswith("# ") and not title:
-            title, intro = heading[2:].strip(), text
-        elif (framework := FRAMEWORK_HEADINGS.get(heading[3:].strip())) and heading.startswith("## ") and text:
-            sections[framework] = text
-        else:
-            wanted = ", ".join(FRAMEWORK_HEADINGS)
-            raise GpudiagError(f"{path}:{number}: {heading!r} is not a filled section of one of: {wanted}.")
-    if not title or not intro or not sections:
-        raise GpudiagError(f"{path}:1: a remedy is `# Title`, one paragraph, and at least one `## Framework` section.")
-    return RemedyText(path.stem, title, intro, sections, path)

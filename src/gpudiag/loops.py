@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import pairwise
-from statistics import median
 
 import duckdb
+import numpy as np
+from numpy.typing import NDArray
 
 Connection = duckdb.DuckDBPyConnection
 Settings = dict[str, float]
+Ints = NDArray[np.int64]
+Bounds = NDArray[np.int64]
+"""Where turns begin and end, a row each, in ns: shape (turns, 2)."""
 
 
 @dataclass(slots=True)
 class Turns:
-    """The turns of one loop in one process, before warm-up is cut; bounds in ns."""
+    """The turns of one loop in one process, before warm-up is cut."""
 
     process: int
     thread: int
-    bounds: list[tuple[int, int]]
+    bounds: Bounds
+    begun: bool = False
+    """Whether the loop was running where the selected part of the process begins."""
+    goes_on: bool = False
+    """Whether it was where that part ends."""
+    moves: bool = True
+    """Whether a turn begins only where the GPU has done what was queued before it."""
 
 
 @dataclass(slots=True)
@@ -31,47 +42,57 @@ class Found:
     runs: list[Turns] = field(default_factory=list)
 
 
-def turn_bounds(
-    con: Connection, starts: list[int], ends: list[int], process: int, settings: Settings
-) -> list[tuple[int, int]]:
-    """Start to next start; at a long pause and after the last turn, to the end of the GPU work it queued (ns)."""
-    steps = [b - a for a, b in pairwise(starts)]
-    pause = settings["break_factor"] * (median(steps) if steps else 0)
-    bounds: list[tuple[int, int]] = []
-    broken: list[int] = []
-    for index, start in enumerate(starts):
-        following = starts[index + 1] if index + 1 < len(starts) else None
-        if following is not None and following - start <= pause:
-            bounds.append((start, following))
-        else:
-            broken.append(index)
-            bounds.append((start, max(start, ends[min(index, len(ends) - 1)])))
-    drained = _drains(con, process, [bounds[index] for index in broken])
-    for index in broken:
-        start, end = bounds[index]
-        end = max(end, drained.get(start, end))
-        bounds[index] = (start, min(end, starts[index + 1]) if index + 1 < len(starts) else end)
+@contextmanager
+def temporary(con: Connection, table: str, **columns: Ints) -> Iterator[None]:
+    """Arrays of one length as a temporary table, while this is open.
+
+    A table, because the planner has to know how many rows there are, or it compares each with every operation.
+    """
+    con.register("handed_over", {column: np.ascontiguousarray(values) for column, values in columns.items()})
+    try:
+        con.execute(f"create or replace temp table {table} as from handed_over")
+    finally:
+        con.unregister("handed_over")
+    yield
+    con.execute(f"drop table {table}")
+
+
+def turn_bounds(con: Connection, starts: Ints, ends: Ints, process: int, settings: Settings) -> Bounds:
+    """Start to next start; at a long pause and after the last turn, to the end of the GPU work it queued (ns).
+
+    starts: when each turn began, ascending; ends: when what marks it ended, of as many turns or one less.
+    """
+    steps = np.diff(starts)
+    pause = settings["break_factor"] * (float(np.median(steps)) if len(steps) else 0.0)
+    bounds = np.column_stack((starts, np.append(starts[1:], starts[-1:])))
+    broken = np.append(np.flatnonzero(steps > pause), len(starts) - 1)
+    until = np.maximum(starts[broken], ends[np.minimum(broken, len(ends) - 1)])
+    until = _drained(con, process, starts[broken], until)
+    until[:-1] = np.minimum(until[:-1], starts[broken[:-1] + 1])
+    bounds[broken, 1] = until
     return bounds
 
 
-def _drains(con: Connection, process: int, turns: list[tuple[int, int]]) -> dict[int, int]:
-    """Start of a turn → when the GPU finished what the host queued in it (ns). One query: pauses can be many."""
-    texts = [",".join(str(turn[side]) for turn in turns) for side in (0, 1)]
-    rows = con.execute(
-        """
-        with turn as (
-            select unnest(string_split(?, ','))::bigint as start, unnest(string_split(?, ','))::bigint as until
-        ), queued as (
-            select t.start, a.id
-            from (select id, start from api_call where process = ? and start >= (select min(start) from turn)) a
-            asof join turn t on t.start <= a.start where a.start <= t.until
-        )
-        select q.start, max(o."end") from queued q join gpu_op o on o.api_call = q.id
-        where o.process = ? group by q.start
-        """,
-        [*texts, process, process],
-    ).fetchall()
-    return {int(start): int(end) for start, end in rows}
+def _drained(con: Connection, process: int, starts: Ints, ends: Ints) -> Ints:
+    """When the host and the GPU were done with each turn: its end, or that of the work queued in it (ns)."""
+    with temporary(con, "queueing_turn", start=starts, until=ends):
+        found = con.execute(
+            """
+            with turn as (select start, any_value(until) as until from queueing_turn group by start), queued as (
+                select t.start, a.id
+                from (select id, start from api_call where process = $process and start between $first and $last) a
+                asof join turn t on t.start <= a.start where a.start <= t.until
+            )
+            select q.start, max(o."end") as done from queued q join gpu_op o on o.api_call = q.id
+            where o.process = $process group by q.start order by q.start
+            """,
+            {"process": process, "first": int(starts[0]), "last": int(ends.max())},
+        ).fetchnumpy()
+    done = ends.copy()
+    if len(found["start"]):
+        at = np.minimum(np.searchsorted(found["start"], starts), len(found["start"]) - 1)
+        done = np.where(found["start"][at] == starts, np.maximum(done, found["done"][at]), done)
+    return done
 
 
 def belonging(con: Connection) -> dict[int, tuple[str, int]]:
@@ -82,8 +103,10 @@ def belonging(con: Connection) -> dict[int, tuple[str, int]]:
     owners: dict[int, tuple[str, int]] = {
         process: ("input", number) for process, number in con.execute("select id, input from process").fetchall()
     }
-    row = con.execute("select count(distinct o.process) from collective c join gpu_op o on o.id = c.gpu_op").fetchone()
-    if row and row[0] > 1:
+    row = con.execute("select count(distinct o.process) from collective c join gpu_op o on o.id = c.gpu_op").fetchall()[
+        0
+    ]
+    if row[0] > 1:
         joined = con.execute(
             "select process, job from joined_ranks(setting('min_turns'), setting('period_match'),"
             " rank_spread_ns(), rank_clock_ns())"
@@ -92,11 +115,11 @@ def belonging(con: Connection) -> dict[int, tuple[str, int]]:
     return owners
 
 
-def kernel_work(con: Connection, process: int, bounds: list[tuple[int, int]] | None = None) -> tuple[float, int]:
+def kernel_work(con: Connection, process: int, bounds: Bounds | None = None) -> tuple[float, int]:
     """Kernel and graph time (ns) and count of a process, or of the part of it within these turns."""
-    within = " and start >= ? and start < ?" if bounds else ""
+    within = " and start >= ? and start < ?" if bounds is not None else ""
     row = con.execute(
         f"select sum(\"end\" - start), count(*) from gpu_op where process = ? and kind in ('kernel', 'graph'){within}",
-        [process, *((bounds[0][0], bounds[-1][1]) if bounds else ())],
-    ).fetchone()
-    return (float(row[0] or 0), int(row[1])) if row else (0.0, 0)
+        [process, *((int(bounds[0, 0]), int(bounds[-1, 1])) if bounds is not None else ())],
+    ).fetchall()[0]
+    return float(row[0] or 0), int(row[1])

@@ -6,35 +6,42 @@ by iterations gives way to them. Ranges around every operator overlap each other
 
 from __future__ import annotations
 
-import bisect
-import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import duckdb
+import numpy as np
 
-from gpudiag.loops import Found, Settings, Turns, turn_bounds
+from gpudiag.loops import Found, Ints, Settings, Turns, turn_bounds
 
 Connection = duckdb.DuckDBPyConnection
 
 # range_label (rules/views/api_kinds.sql) drops the number that only says which turn it is. Ranges in a domain of their
 # own come from libraries and describe the library, not the program; operator annotations do not mark iterations.
-_CANDIDATES = """
-with recursive message as (
-    select r.id, r.parent, r.process, r.thread, r.start, r."end", range_label(n.text) as label
-    from nvtx_range r join name n on n.id = r.name
-    where r.kind = 'push_pop' and r.domain is null and r."end" > r.start and not names_operator(n.text)
-), pathed as (
-    select *, label as path, null::varchar as parent_path from message where parent is null
+_PATHS = """
+create or replace temp table nvtx_path as
+with recursive labelled as (
+    select n.id, range_label(n.text) as label
+    from name n where n.id in (select distinct name from nvtx_range) and not names_operator(n.text)
+), message as (
+    select r.id, r.parent, r.process, r.thread, r.start, r."end", l.label
+    from nvtx_range r join labelled l on l.id = r.name
+    where r.kind = 'push_pop' and r.domain is null and r."end" > r.start
+), placed as (  -- a number stands for a path: as texts they are long, and as many as there are ranges
+    select *, hash(label) as path, null::ubigint as above from message where parent is null
     union all
-    select m.*, p.path || ' / ' || m.label, p.path from message m join pathed p on m.parent = p.id
+    select m.*, hash(p.path, m.label), p.path from message m join placed p on m.parent = p.id
 )
-select any_value(label), path, any_value(parent_path), process, thread,
-       list(start order by start), list("end" order by start)
-from pathed group by path, process, thread having count(*) >= ?
-order by process, thread, path
+select process, thread, path, above, label, start, "end" from placed
 """
+_CANDIDATES = """
+select process, thread, path, count(*) as turns, min(start), max("end"), sum("end" - start)
+from nvtx_path group by all having turns >= ?
+"""
+_STEPS = "select path, any_value(above), any_value(label) from nvtx_path group by path"
+_TIMES = 'select start, "end" from nvtx_path where process = ? and thread = ? and path = ? order by start, "end"'
 
 
 @dataclass(slots=True, eq=False)
@@ -46,49 +53,95 @@ class Candidate:
     parent: str | None
     process: int
     thread: int
-    starts: list[int]
-    ends: list[int]
+    turns: int
+    first: int
+    last: int
+    covered: int
+    load: Callable[[], tuple[Ints, Ints]]
+    """Asks for the times: most candidates are judged without, and all together would be as large as the capture."""
+    _times: tuple[Ints, Ints] | None = None
 
     @property
-    def turns(self) -> int:
-        return len(self.starts)
+    def starts(self) -> Ints:
+        self._times = self._times or self.load()
+        return self._times[0]
 
     @property
-    def covered(self) -> int:
-        return sum(self.ends) - sum(self.starts)
+    def ends(self) -> Ints:
+        self._times = self._times or self.load()
+        return self._times[1]
 
     @property
     def extent(self) -> int:
-        return max(1, self.ends[-1] - self.starts[0])
+        return max(1, self.last - self.first)
 
 
 Group = list[Candidate]
 
+COMPARED = 500
+"""Candidates of one thread that are compared with each other, pair by pair: those that cover most time."""
+
 
 def loops_from_nvtx(con: Connection, settings: Settings, owners: Mapping[int, tuple[str, int]]) -> list[Found]:
     """The annotated loops of all processes; the same path in processes of one capture or job is one loop."""
-    rows = con.execute(_CANDIDATES, [int(settings["min_turns"])]).fetchall()
     by_thread: dict[tuple[int, int], list[Candidate]] = defaultdict(list)
-    for row in rows:
-        candidate = Candidate(*row)
+    for candidate in _candidates(con, int(settings["min_turns"])):
         by_thread[candidate.process, candidate.thread].append(candidate)
     found: dict[tuple[tuple[str, int], str], Found] = {}
-    for (process, thread), candidates in by_thread.items():
+    for (process, thread), every in by_thread.items():
+        candidates = _longest(every)
         groups = _without_rehearsals(_without_operators(_choose(candidates)), candidates)
         for group in groups:
-            phases = sorted(group, key=lambda c: c.starts[0])
+            phases = sorted(group, key=lambda c: c.first)
             name = " + ".join(phase.name for phase in phases)
             path = f"{phases[0].parent} / {name}" if phases[0].parent else name
             bounds = turn_bounds(con, phases[0].starts, phases[-1].ends, process, settings)
             loop = found.setdefault((owners.get(process, ("input", 0)), path), Found(name, path, "nvtx"))
             loop.runs.append(Turns(process, thread, bounds))
+    con.execute("drop table nvtx_path")
     return list(found.values())
+
+
+def _candidates(con: Connection, least: int) -> list[Candidate]:
+    """Paths of labels that occur at least so often on one thread, by process, thread and path."""
+    con.execute(_PATHS)
+    rows = con.execute(_CANDIDATES, [least]).fetchall()
+    steps = {path: (above, label) for path, above, label in con.execute(_STEPS).fetchall()}
+    found = []
+    for process, thread, path, turns, first, last, covered in rows:
+        above, label = steps[path]
+        parent = _text(steps, above) if above is not None else None
+        text = f"{parent} / {label}" if parent is not None else label
+        load = partial(_times, con, process, thread, path)
+        found.append(Candidate(label, text, parent, process, thread, turns, first, last, int(covered), load))
+    return sorted(found, key=lambda c: (c.process, c.thread, c.path))
+
+
+def _text(steps: Mapping[int, tuple[int | None, str]], path: int | None) -> str:
+    """A path's labels from the outermost range on, joined by ` / `."""
+    found = []
+    while path is not None:
+        path, label = steps[path]
+        found.append(label)
+    return " / ".join(reversed(found))
+
+
+def _times(con: Connection, process: int, thread: int, path: int) -> tuple[Ints, Ints]:
+    """When the ranges of a path began, ascending, and when they ended (ns)."""
+    found = con.execute(_TIMES, [process, thread, path]).fetchnumpy()
+    return found["start"], found["end"]
+
+
+def _longest(candidates: list[Candidate]) -> list[Candidate]:
+    """As they are, less those that cover least where they are too many to compare."""
+    longest = sorted(range(len(candidates)), key=lambda number: candidates[number].covered, reverse=True)[:COMPARED]
+    return [candidates[number] for number in sorted(longest)]
 
 
 def _choose(candidates: list[Candidate]) -> list[Group]:
     """The outermost repeated ranges of one thread; alternating siblings with the same count form one loop."""
     chosen: list[Group] = []
-    for candidate in sorted(candidates, key=lambda c: (c.path.count(" / "), c.starts[0])):
+    for candidate in sorted(candidates, key=lambda c: (c.path.count(" / "), c.first)):
         taken = any(candidate in group or _inside(candidate, group) for group in chosen)
         if not taken and not _is_outer_of_a_loop(candidate, candidates):
             siblings = [c for c in candidates if c.parent == candidate.parent and _alternate(candidate, c)]
@@ -108,23 +161,23 @@ def _is_outer_of_a_loop(candidate: Candidate, candidates: list[Candidate]) -> bo
 
 def _alternate(a: Candidate, b: Candidate) -> bool:
     """Same count (give or take the last) and strictly interleaved: phases of one turn."""
-    if a is b or abs(a.turns - b.turns) > 1 or b.starts[0] < a.starts[0]:
+    if a is b or abs(a.turns - b.turns) > 1 or b.first < a.first:
         return False
-    pairs = zip(a.starts, b.starts, [*a.starts[1:], math.inf], strict=False)
-    return all(start <= inner < following for start, inner, following in pairs)
+    both = min(a.turns, b.turns)
+    inner, following = b.starts[:both], a.starts[1 : both + 1]
+    return bool((a.starts[:both] <= inner).all() and (inner[: len(following)] < following).all())
 
 
 def _without_operators(groups: list[Group]) -> list[Group]:
     """Drop ranges that fill little of their turns, which others' ranges begin in: annotations of single operators."""
-    starts = sorted((start, index) for index, group in enumerate(groups) for start in group[0].starts)
     kept: list[Group] = []
-    for index, group in enumerate(groups):
+    for group in groups:
         first, covered = group[0], sum(member.covered for member in group)
-        foreign = [start for start, other in starts if other != index]
-        invaded = sum(
-            bisect.bisect_left(foreign, following) > bisect.bisect_left(foreign, end)
-            for end, following in zip(first.ends, first.starts[1:], strict=False)
+        foreign = np.sort(
+            np.concatenate([other[0].starts for other in groups if other is not group] or [first.ends[:0]])
         )
+        begun = np.searchsorted(foreign, first.starts[1:]) > np.searchsorted(foreign, first.ends[:-1])
+        invaded = int(begun.sum())
         if 2 * invaded <= first.turns or 2 * covered >= first.extent:
             kept.append(group)
     return kept

@@ -11,8 +11,9 @@ from statistics import median_low
 from typing import NamedTuple
 
 import duckdb
+import numpy as np
 
-from gpudiag.loops import Found, Settings, Turns, kernel_work, turn_bounds
+from gpudiag.loops import Bounds, Found, Settings, Turns, kernel_work, turn_bounds
 from gpudiag.period import find_repetitions, turn_starts
 
 Connection = duckdb.DuckDBPyConnection
@@ -111,14 +112,14 @@ def _threads(con: Connection, process: int, settings: Settings) -> list[int]:
     return (launching or [int(row[0]) for row in rows])[:_THREADS]
 
 
-def _calls_repeat(events: list[_Event], bounds: list[tuple[int, int]], settings: Settings) -> bool:
+def _calls_repeat(events: list[_Event], bounds: Bounds, settings: Settings) -> bool:
     """Whether at most as many of the turns' events as may differ are calls that other turns do not make."""
-    starts = [start for start, _ in bounds]
+    starts, ends = bounds[:, 0].tolist(), bounds[:, 1].tolist()
     turns: list[Counter[str]] = [Counter() for _ in bounds]
     inside = 0
     for event in events:
         turn = bisect_right(starts, event.start) - 1
-        if turn >= 0 and event.start < bounds[turn][1]:
+        if turn >= 0 and event.start < ends[turn]:
             inside += 1
             if not event.is_op:
                 turns[turn][event.full] += 1
@@ -167,8 +168,8 @@ def _repeated(
         starts = turn_starts(sequence[first:last], waits[first:last], period, match)
         if len(starts) < least:
             continue
-        begins = [inside[i].start for i in starts]
-        ends = [inside[min(i + period, len(inside)) - 1].op_end for i in starts]
+        begins = np.array([inside[i].start for i in starts])
+        ends = np.array([inside[min(i + period, len(inside)) - 1].op_end for i in starts])
         bounds = turn_bounds(con, begins, ends, process, settings)
         name = _telling(inside[starts[0] : starts[0] + period])
         yield Found(f"every {name}", None, "period", [Turns(process, inside[0].thread, bounds)])
@@ -192,38 +193,43 @@ def _telling(turn: list[_Event]) -> str:
     return min(often, key=lambda name: (name in products, often[name], -work[name].bit_length(), name))
 
 
-def _stands_for(con: Connection, process: int, bounds: list[tuple[int, int]], settings: Settings) -> bool:
+def _stands_for(con: Connection, process: int, bounds: Bounds, settings: Settings) -> bool:
     """Whether the turns hold enough of what the process did with the GPU to stand for it: of its work, or its time."""
-    row = con.execute('select min(start), max("end") from gpu_op where process = ?', [process]).fetchone()
-    assert row is not None
-    held = sum(end - start for start, end in bounds) / max(row[1] - row[0], 1)  # pauses belong to no turn
+    row = con.execute('select min(start), max("end") from gpu_op where process = ?', [process]).fetchall()[0]
+    held = _length(bounds) / max(row[1] - row[0], 1)  # pauses belong to no turn
     return bool(max(held, _share(con, process, bounds)) >= settings["min_coverage"])
 
 
-def _stands_late(con: Connection, process: int, bounds: list[tuple[int, int]], settings: Settings) -> bool:
+def _length(bounds: Bounds) -> int:
+    """The time of all turns together (ns)."""
+    return int((bounds[:, 1] - bounds[:, 0]).sum())
+
+
+def _stands_late(con: Connection, process: int, bounds: Bounds, settings: Settings) -> bool:
     """Whether turns that come after much compiling and tuning stand for the work from then on.
 
     They have to fill their time: kernels being tuned repeat as well, with their compilation between.
     """
-    first, last = bounds[0][0], bounds[-1][1]
+    first, last = int(bounds[0, 0]), int(bounds[-1, 1])
     return (
         _share(con, process, bounds) >= settings["late_coverage"]
         and _share(con, process, bounds, since=first) >= settings["min_coverage"]
-        and sum(end - start for start, end in bounds) >= settings["min_coverage"] * (last - first)
+        and _length(bounds) >= settings["min_coverage"] * (last - first)
     )
 
 
-def _share(con: Connection, process: int, bounds: list[tuple[int, int]], since: int | None = None) -> float:
+def _share(con: Connection, process: int, bounds: Bounds, since: int | None = None) -> float:
     """The turns' part of the process's kernel time or launches, whichever is larger; of those since then, if given."""
     inside = kernel_work(con, process, bounds)
-    total = kernel_work(con, process, None if since is None else [(since, _FOREVER)])
+    total = kernel_work(con, process, None if since is None else np.array([[since, _FOREVER]]))
     return max(held / max(whole, 1) for held, whole in zip(inside, total, strict=True))
 
 
 def whole_run(con: Connection, process: int, settings: Settings) -> Found | None:
     """Nothing repeats: from the first GPU operation's call to the last one's end counts as one turn.
 
-    None when so little was recorded that it tells nothing.
+    Of more operations than the setting max_unrepeated_ops, those in the middle. None when so little was recorded that
+    it tells nothing.
     """
     row = con.execute(
         """
@@ -232,11 +238,18 @@ def whole_run(con: Connection, process: int, settings: Settings) -> Found | None
         from gpu_op o left join api_call a on a.id = o.api_call where o.process = ?
         """,
         [process],
-    ).fetchone()
-    if row is None or (row[3] < settings["min_ops"] and row[4] < settings["long_op_ns"]):
+    ).fetchall()[0]
+    if row[3] < settings["min_ops"] and row[4] < settings["long_op_ns"]:
         return None
     thread = row[2]
     if thread is None:
-        other = con.execute("select min(id) from thread where process = ?", [process]).fetchone()
-        thread = other[0] if other and other[0] is not None else 0
-    return Found("whole run", None, "unknown", [Turns(process, int(thread), [(int(row[0]), int(row[1]))])])
+        other = con.execute("select min(id) from thread where process = ?", [process]).fetchall()[0]
+        thread = other[0] if other[0] is not None else 0
+    name, bounds, most = "whole run", row[:2], int(settings["max_unrepeated_ops"])
+    if row[3] > most:
+        middle = "from gpu_op where process = ? order by start, id limit ? offset ?"
+        name = "part of the run"
+        bounds = con.execute(
+            f"select min(start), max(start) from ({middle})", [process, most, (row[3] - most) // 2]
+        ).fetchall()[0]
+    return Found(name, None, "unknown", [Turns(process, int(thread), np.array([bounds]))])

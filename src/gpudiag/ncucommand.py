@@ -10,6 +10,8 @@ PROGRAM = "YOUR-COMMAND"
 """Stands for the program: how it was started is not read from captures, since it may hold secrets."""
 REPORT = "YOUR-REPORT"
 """Stands for an input whose name no shell line can hold."""
+SELECTED = "YOUR-SELECTION"
+"""Stands for the name of a range or a process that no shell line can hold."""
 
 LONGEST_PATTERN = 200
 LONGEST_FILE = 60
@@ -46,7 +48,8 @@ def files(kernels: Iterable[str]) -> list[str]:
     return taken
 
 
-def follow_up(inputs: Sequence[str], reports: Sequence[str]) -> str:
-    """Explain the timeline again, with the profiles beside it."""
+def follow_up(inputs: Sequence[str], reports: Sequence[str], selecting: Sequence[str] = ()) -> str:
+    """Explain the timeline again, the same part of it, with the profiles beside it."""
     named = [(f"./{path}" if path.startswith("-") else path) if path.isprintable() else REPORT for path in inputs]
-    return shlex.join(["gpudiag", "explain", *named, *(f"{file}.ncu-rep" for file in reports)])
+    part = [word if word.isprintable() else SELECTED for word in selecting]
+    return shlex.join(["gpudiag", "explain", *named, *(f"{file}.ncu-rep" for file in reports), *part])

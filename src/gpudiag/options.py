@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gpudiag.selection import ALL, Selection
+
 Progress = Callable[[str], None]
 
 
@@ -23,8 +25,13 @@ class Options:
     iteration_times: Mapping[str, float] = field(default_factory=dict)
     """Loop name (or "" for the longest loop) → unprofiled time of one turn in ns."""
     progress: Progress = _silent
+    cached: bool = True
+    """Whether large captures are looked for in the user's cache, and kept there."""
+    selection: Selection = ALL
+    memory_limit: int | None = None
+    """Bytes that the process may take, about; None takes what the captures need (gpudiag.memory)."""
 
     @property
     def judging(self) -> bool:
         """Whether anything is asked that a saved report can no longer answer."""
-        return bool(self.rule_dirs or self.overrides or self.iteration_times)
+        return bool(self.rule_dirs or self.overrides or self.iteration_times or self.selection)

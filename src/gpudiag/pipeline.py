@@ -1,11 +1,11 @@
-"""The stages in order: ingest → store → window → evaluate → rank → report. Only this module knows the order."""
+"""The stages in order: ingest → store → window → evaluate → rank → report. Only this module knows the order.
+
+The first three, which give a prepared store, are chained in `opening`.
+"""
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,22 +13,23 @@ import duckdb
 
 from gpudiag import __version__, store
 from gpudiag.errors import GpudiagError
-from gpudiag.ingest import ingest
+from gpudiag.opening import DEFAULT, analysed, opened, prepare
 from gpudiag.options import Options
 from gpudiag.stages import stage
 
 if TYPE_CHECKING:
+    from gpudiag.evaluate import Evaluation
     from gpudiag.library import Library
     from gpudiag.model import Report
     from gpudiag.picture.model import Picture
     from gpudiag.replay.worth import Ledger
 
-Connection = duckdb.DuckDBPyConnection
-DEFAULT = Options()
+__all__ = [
+    "DEFAULT", "Connection", "analysed", "build_report", "evaluated", "explain", "opened", "pictured", "prepare",
+    "priced_report", "report",
+]  # fmt: skip
 
-# Below this many bytes of input the store stays in memory; above it goes to a temporary file, which DuckDB compresses.
-_IN_MEMORY = 50_000_000
-_PACKED = 10  # exports shrink about tenfold under xz and gzip
+Connection = duckdb.DuckDBPyConnection
 
 
 def explain(paths: Sequence[Path], options: Options = DEFAULT) -> Report:
@@ -36,10 +37,13 @@ def explain(paths: Sequence[Path], options: Options = DEFAULT) -> Report:
 
     Raises GpudiagError with one sentence when a file cannot be read or an option names nothing that exists.
     """
-    with opened(paths, options) as (con, library, file):
+
+    def work(con: Connection, library: Library, file: Path | None) -> Report:
         options.progress("looking for causes")
         with stage("evaluate"):
             return build_report(con, library, options.iteration_times, file)
+
+    return analysed(paths, options, work)
 
 
 def report(paths: Sequence[Path], options: Options = DEFAULT) -> Report:
@@ -48,7 +52,8 @@ def report(paths: Sequence[Path], options: Options = DEFAULT) -> Report:
 
     if saved := _saved(paths):
         if options.judging:
-            raise GpudiagError(f"{saved} is a saved report: rules, thresholds and times apply to captures only.")
+            asked = "rules, thresholds, times and selections"
+            raise GpudiagError(f"{saved} is a saved report: {asked} apply to captures only.")
         return savedreport.read(saved)
     return explain(paths, options)
 
@@ -71,7 +76,7 @@ def pictured(paths: Sequence[Path], options: Options = DEFAULT) -> tuple[Report,
         return report(paths, options), None
     from gpudiag.picture.draw import draw
 
-    with opened(paths, options) as (con, library, file):
+    def work(con: Connection, library: Library, file: Path | None) -> tuple[Report, Picture]:
         options.progress("looking for causes")
         with stage("evaluate"):
             made, ledger = priced_report(con, library, options.iteration_times, file)
@@ -79,61 +84,17 @@ def pictured(paths: Sequence[Path], options: Options = DEFAULT) -> tuple[Report,
         with stage("draw"):
             return made, draw(con, made.run, made.findings, ledger)
 
-
-@contextmanager
-def opened(paths: Sequence[Path], options: Options = DEFAULT) -> Iterator[tuple[Connection, Library, Path | None]]:
-    """The captures as a prepared, locked store, the library, and the store's file where a sandbox has to open it."""
-    # A sandbox has to open the store, so that must be a file when there are rules of the user's.
-    in_memory = not options.rule_dirs and sum(map(_size, paths)) < _IN_MEMORY
-    with tempfile.TemporaryDirectory(prefix="gpudiag-") as folder, ThreadPoolExecutor(1) as helper:
-        # Its imports take as long as reading a small file.
-        loading = helper.submit(_library, options)
-        file = Path(folder) / "store.duckdb"
-        con = store.create(small=True) if in_memory else store.create(str(file))
-        try:
-            for path in paths:
-                options.progress(f"reading {path.name}")
-                with stage("ingest"):
-                    ingest(path, con, Path(folder))
-            library = loading.result()
-            options.progress("finding loops")
-            with stage("prepare"):
-                prepare(con, library)
-            if library.user_rules:
-                con.close()
-                con = store.reopen(str(file))
-            store.lock(con)
-            yield con, library, file if library.user_rules else None
-        finally:
-            con.close()
+    return analysed(paths, options, work)
 
 
-def _library(options: Options) -> Library:
-    from gpudiag.library import load
+def evaluated(con: Connection, library: Library, file: Path | None = None) -> Evaluation:
+    """What all rules say of a prepared, locked store. Raises duckdb.Error where that cannot be read."""
+    from gpudiag.evaluate import evaluate_all
 
-    return load(tuple(options.rule_dirs)).with_overrides(options.overrides)
-
-
-def _size(path: Path) -> int:
-    """Bytes to read; files that do not exist count nothing here, reading them says so."""
-    try:
-        if path.is_dir():
-            return sum(file.stat().st_size for file in path.iterdir() if file.is_file())
-        return path.stat().st_size * (_PACKED if path.suffix in (".xz", ".gz", ".zst") else 1)
-    except OSError:
-        return 0
-
-
-def prepare(con: Connection, library: Library, *, side_by_side: bool = True) -> None:
-    """From filled canonical tables to views that rules can query: settings, macros, loops, views."""
-    from gpudiag import window
-
-    store.load_settings(con, library.setting_values)
-    store.load_macros(con, library.views)
-    row = con.execute("select (select count(*) from loop) + (select count(*) from iteration)").fetchone()
-    if row and not row[0]:
-        window.detect(con)
-    store.load_views(con, library.views, side_by_side=side_by_side)
+    evaluation = evaluate_all(library, con, file)
+    if evaluation.failed:  # by a fault of its own, or of the store's?
+        store.read_all(con)
+    return evaluation
 
 
 def build_report(
@@ -148,12 +109,12 @@ def priced_report(
 ) -> tuple[Report, Ledger]:
     """The report, and the ledger that priced its findings and knows what each points at."""
     from gpudiag import summary
-    from gpudiag.evaluate import evaluate_all
     from gpudiag.model import Report, Tool, Unevaluated
     from gpudiag.rank import rank
     from gpudiag.replay.worth import Ledger
 
-    evaluation = evaluate_all(library, con, file)
+    with stage("ask rules"):
+        evaluation = evaluated(con, library, file)
     run = summary.run(con, library.setting_values, iteration_times)
     ledger = Ledger(con, library.setting_values, run.loops)
     findings, minor, missed = rank(con, evaluation, library, run.loops, run.frameworks, ledger)
@@ -164,7 +125,8 @@ def priced_report(
     not_evaluated = [
         Unevaluated(code=o.rule.code, title=o.rule.title, reason=o.reason, hint=o.hint)
         for o in evaluation.not_evaluated
-        if o.rule.kind == "finding" and o.rule.severity != "info"  # advice that could not be given is no gap
+        # Advice that could not be given is no gap; a rule of the user's own that could not be run always is one.
+        if (o.rule.kind == "finding" and o.rule.severity != "info") or o.rule.code in library.user_codes
     ]
     if verdict.state == "cannot_tell" and not run.kernels:  # a rule that saw nothing to judge has not found it healthy
         too_little = "too little GPU work was recorded"
@@ -185,6 +147,7 @@ def priced_report(
         notes=(
             *(note for note in evaluation.notes if not (iteration_times and note.code == "Q02")),
             *summary.unreplayed(run, missed),
+            *summary.uneven(con, library),
         ),
         titles={code: library.by_code[code].id.replace("-", " ") for code in sorted(named)},
     )

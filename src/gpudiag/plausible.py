@@ -10,6 +10,7 @@ LARGEST = 1e15  # no time in ms, size in bytes or count in a report comes near
 SMALLEST = 1e-9  # of what others are divided by: a femtosecond
 DEEPEST = 40  # levels of lists and objects
 SLACK = 0.01  # parts that add up to 1, rounded
+SHARES = {"share", "share_of_span", "share_of_loop", "active_share"}
 
 
 def misfit(content: Any) -> str | None:
@@ -20,6 +21,7 @@ def misfit(content: Any) -> str | None:
 def _doubts(content: dict[str, Any]) -> Iterator[tuple[str, bool]]:
     for place, value in _figures(content, "", 0):
         yield place, not (math.isfinite(value) and abs(value) <= LARGEST)
+        yield place, place.rpartition(".")[2] in SHARES and not -SLACK <= value <= 1 + SLACK
     run = content.get("run")
     run = run if isinstance(run, dict) else {}
     for place, value in _figures(run, "run.", 0):
@@ -29,10 +31,14 @@ def _doubts(content: dict[str, Any]) -> Iterator[tuple[str, bool]]:
         for key in ("iteration_ms", "iteration_ms_unprofiled"):
             yield f"run.loops.{at}.{key}", _number(loop.get(key), 1.0) < SMALLEST
         budget = loop.get("budget")
-        for kind, share in (budget if isinstance(budget, dict) else {}).items():
-            yield f"run.loops.{at}.budget.{kind}", _number(share, 0.0) > 1 + SLACK
+        parts = {kind: _number(part, 0.0) for kind, part in (budget if isinstance(budget, dict) else {}).items()}
+        for kind, part in parts.items():
+            yield f"run.loops.{at}.budget.{kind}", part > 1 + SLACK
+        yield f"run.loops.{at}.budget", bool(parts) and abs(sum(parts.values()) - 1) > SLACK
         for number, part in enumerate(_list(loop.get("deciles_ms"))):
             yield f"run.loops.{at}.deciles_ms.{number}", _tiny(part)
+    together = sum(_number(loop.get("share_of_span"), 0.0) for _, loop in _objects(run.get("loops")))
+    yield "run.loops.share_of_span", together > 1 + SLACK
     for at, kernel in _objects(run.get("kernels")):
         yield f"run.kernels.{at}.duration_ms", _tiny(kernel.get("duration_ms"))
         for number, end in enumerate(_list(kernel.get("range_ms"))):
@@ -40,10 +46,6 @@ def _doubts(content: dict[str, Any]) -> Iterator[tuple[str, bool]]:
         facts = kernel.get("facts")
         for key in ("ridge", "intensity", "floor_ms"):
             yield f"run.kernels.{at}.facts.{key}", _tiny(facts.get(key) if isinstance(facts, dict) else None)
-    for at, finding in _objects(content.get("findings")):
-        gain = finding.get("gain")
-        share = _number(gain.get("share"), 0.0) if isinstance(gain, dict) else 0.0
-        yield f"findings.{at}.gain.share", share > 1 + SLACK
 
 
 def _figures(value: Any, place: str, depth: int) -> Iterator[tuple[str, float]]:

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from gpudiag import ncucommand
 from gpudiag.candidates import Candidate, LoopView, launches
-from gpudiag.model import Finding, Frozen, Loop, Row, Run, Verdict
+from gpudiag.model import Finding, Frozen, Loop, Row, Run, Selected, Verdict
 from gpudiag.templating import byte_size, clean, code, num, pct, plural
 
 Connection = duckdb.DuckDBPyConnection
@@ -64,6 +64,9 @@ class NextSteps(Frozen):
     code: str | None = Field(default=None, description="the finding that comes first, if one does")
     kernels: tuple[Proposal, ...] = ()
     notes: tuple[str, ...] = ()
+    selection: Selected | None = Field(
+        default=None, description="what was selected; absent where that is all", exclude_if=lambda value: value is None
+    )
     then: str | None = Field(default=None, description="the command once the profiles are there")
 
 
@@ -75,8 +78,9 @@ def next_steps(
     findings: Sequence[Finding],
     verdict: Verdict,
     inputs: Sequence[str],
+    selecting: Sequence[str] = (),
 ) -> NextSteps:
-    """The proposals, or one sentence why there are none."""
+    """The proposals, or one sentence why there are none. selecting: the options that select a part of the inputs."""
     if not run.loops:
         return NextSteps(state="cannot_tell", text=_no_loop(run, verdict))
     ranked = sorted((c for view in loops for c in view.open), key=lambda c: (-c.worth, c.row["name"], c.loop.id))
@@ -92,7 +96,7 @@ def next_steps(
         code=first[1].code if first else None,
         kernels=tuple(_proposal(con, settings, c, file) for c, file in zip(chosen, files, strict=True)),
         notes=_notes(con, settings, chosen),
-        then=ncucommand.follow_up(inputs, files),
+        then=ncucommand.follow_up(inputs, files, selecting),
     )
 
 

@@ -16,7 +16,11 @@ def run(
     con: duckdb.DuckDBPyConnection, sql: str, params: Mapping[str, float] | None = None, limit: int | None = None
 ) -> tuple[Row, ...]:
     """The query's rows, in its order, at most `limit`. Raises duckdb.Error."""
-    cursor = con.execute(sql, dict(params or {}))
+    return rows(con.execute(sql, dict(params or {})), limit)
+
+
+def rows(cursor: duckdb.DuckDBPyConnection, limit: int | None = None) -> tuple[Row, ...]:
+    """The rows of a query that was executed, at most `limit`. Raises duckdb.Error."""
     names = [str(column[0]) for column in cursor.description or ()]
     found = cursor.fetchall() if limit is None else cursor.fetchmany(limit)
     return tuple(dict(zip(names, map(plain, row), strict=True)) for row in found)

@@ -25,10 +25,11 @@ from gpudiag.model import (
 from gpudiag.replay import bounds
 from gpudiag.replay.worth import Item, Ledger, Taken, gain
 from gpudiag.templating import render
-from gpudiag.where import places
+from gpudiag.where import LOOKED_AT, places
 
 Connection = duckdb.DuckDBPyConnection
 
+_LOOKS = 100  # rows whose lines are looked for, shared out by rank: hundreds of findings would take minutes
 _NOT_EVIDENCE = {
     "loop",
     "share",
@@ -167,7 +168,8 @@ def _finding(
 ) -> Finding:
     rule, loop = item.rule, item.loop
     rows = [{**row, "loop": loop.id} if loop else row for row in item.rows]
-    where = places(con, rule, rows, loop.id if loop else None)
+    looked_at = max(1, min(LOOKED_AT, _LOOKS // rank_number))
+    where = places(con, rule, rows, loop.id if loop else None, looked_at)
     reasons = [r for r in (rule.confidence_reason, *evaluation.weakened.get(rule.code, ())) if r]
     confidence = "low" if evaluation.weakened.get(rule.code) else rule.confidence
     return Finding(

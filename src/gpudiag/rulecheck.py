@@ -24,7 +24,8 @@ from gpudiag.errors import GpudiagError
 from gpudiag.evaluate import Known, by_loop, evaluate, message
 from gpudiag.library import Library
 from gpudiag.model import Fired, NotEvaluated, Outcome, Row, Rule
-from gpudiag.sqlcheck import relations_of, strip_comments
+from gpudiag.sandbox import create_views
+from gpudiag.sqlcheck import SqlProblem, read_views, relations_of, strip_comments
 from gpudiag.tables import BY_NAME, Table
 
 Connection = duckdb.DuckDBPyConnection
@@ -59,12 +60,12 @@ def test_path(rule_file: Path) -> Path:
     return rule_file.with_name(f"{rule_file.stem}.test.yaml")
 
 
-def run_cases(rule_file: Path, library: Library) -> list[CaseResult]:
-    """Every case beside the rule. Raises GpudiagError when the test file cannot be read."""
+def run_cases(rule_file: Path, library: Library, file: yamlfile.YamlFile | None = None) -> list[CaseResult]:
+    """Every case beside the rule; `file` holds them where it was read already. Raises GpudiagError."""
     rule = next((r for r in library.rules if library.sources[r.code].path == rule_file), None)
     if rule is None:
         raise GpudiagError(f"{rule_file}: is not a rule of this library; give its folder with --rules.")
-    file = yamlfile.read(test_path(rule_file))
+    file = file or yamlfile.read(test_path(rule_file))
     if not isinstance(file.data, dict) or not file.data:
         raise GpudiagError(f"{file.path}:1: holds no case; write `case name: {{table: [rows], expect: [rows]}}`.")
     return [run_case(str(name), case, rule, library, file) for name, case in file.data.items()]
@@ -78,7 +79,7 @@ def run_case(name: str, case: Any, rule: Rule, library: Library, file: yamlfile.
         _check_form(name, case, file)
         outcome, text = _evaluate(case, rule, library)
         problem = _compare(case, outcome, text)
-    except (GpudiagError, duckdb.Error) as error:
+    except (GpudiagError, SqlProblem, duckdb.Error) as error:
         problem = " ".join(str(error).split())
     return CaseResult(name, line, bool(expected), expected == [], problem)
 
@@ -106,14 +107,15 @@ def _evaluate(case: Mapping[str, Any], rule: Rule, library: Library) -> tuple[Ou
     overrides = {f"{rule.code}.{name}": value for name, value in (case.get("params") or {}).items()}
     overrides |= {f"settings.{name}": value for name, value in (case.get("settings") or {}).items()}
     library = library.with_overrides(overrides)
-    # An author's own views are code of the author's; here they run beside the packaged ones, on a locked store.
-    views = views_for(rule.query, (*library.views, *library.user_views))
-    library = replace(library, views=views, user_views=())
-    con = _empty_store()
+    con = case_store()
+    own = [view for _, sql in library.user_views for view in read_views(con, sql)]
+    library = replace(library, views=views_for(rule.query, library.views, [view.body for view in own]))
     con.begin()
     try:
         fill(con, case, library)
         pipeline.prepare(con, library, side_by_side=False)  # a case lives in a transaction that is rolled back
+        if own:
+            create_views(con, library.user_views, library.view_names)
         outcome = evaluate(library.by_code[rule.code], con, library)
         return outcome, _told(outcome, con, library)
     finally:
@@ -121,15 +123,15 @@ def _evaluate(case: Mapping[str, Any], rule: Rule, library: Library) -> tuple[Ou
 
 
 @cache
-def _empty_store() -> Connection:
+def case_store() -> Connection:
     """One store for all cases: each is rolled back, which costs a third of creating another."""
     con = store.create(small=True)
     store.lock(con)
     return con
 
 
-def views_for(query: str, files: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """The macros, and the views that `query` needs, each after those that it needs itself.
+def views_for(query: str, files: Iterable[tuple[str, str]], more: Iterable[str] = ()) -> tuple[tuple[str, str], ...]:
+    """The macros, and the views that `query` and `more` queries need, each after those that it needs itself.
 
     Creating all views takes a tenth of a second, mostly for materialised ones, and there are hundreds of cases.
     """
@@ -150,7 +152,8 @@ def views_for(query: str, files: Iterable[tuple[str, str]]) -> tuple[tuple[str, 
                 visit(relations_of(body))
                 ordered.append((file, text))
 
-    visit(relations_of(query))
+    for select in (query, *more):
+        visit(relations_of(select))
     for _, text in macros:
         visit(_WORD.findall(strip_comments(text).lower()) if " table " in text.lower() else ())
     return (*macros, *ordered)

@@ -1,31 +1,33 @@
 """Everything that can be wrong with a rule, found before anybody runs it: names, SQL, sentences, prose and tests.
 
 Packaged rules are checked in this process. Rules and views from a user's folder are code of a stranger's, whose views
-and cases the check has to run: that happens in children with the sandbox's limits, one for the views and one a rule.
+and cases the check has to run: that happens in a child with the sandbox's limits.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from gpudiag import pipeline, rulecheck, sandbox, sqlcheck, store, yamlfile
+from gpudiag import child, pipeline, rulecheck, sandbox, sqlcheck, store, viewdoc, yamlfile
 from gpudiag.errors import GpudiagError
-from gpudiag.evaluate import ID_LISTS, PLACEHOLDER, unwritten
+from gpudiag.evaluate import PLACEHOLDER, unwritten
 from gpudiag.library import Library, Problem, is_packaged, near, packaged_dir, scan
 from gpudiag.model import Rule
+from gpudiag.rowcheck import ID_LISTS
+from gpudiag.rulefolder import leads_out
 from gpudiag.templating import TemplateProblem, render
 
 __all__ = ["PLACEHOLDER", "check"]
 
-LIMITS = sandbox.Limits(seconds=20.0)  # a rule is bound once and run once a case, each on a handful of rows
-_CHILDREN = 4  # at once
+# A rule is bound once and run once a case, each on a handful of rows; a hundred rules take half a minute.
+LIMITS = child.Limits(seconds=10.0, seconds_in_all=90.0)
 _MAX_TEXT = 2_000  # characters of one problem: it may quote values of any length
+_Test = yamlfile.YamlFile | GpudiagError | None
 
 
 def check(library_dirs: Iterable[Path] = (), only: str | None = None) -> list[Problem]:
@@ -52,86 +54,99 @@ def check(library_dirs: Iterable[Path] = (), only: str | None = None) -> list[Pr
         if not only:
             problems += _view_problems(library, con, user=False)
         for rule in rules:
-            problems += list(_rule_problems(rule, library, con))
+            test = _test_of(library.sources[rule.code].path, [packaged_dir()])
+            problems += list(_rule_problems(rule, library, con, library.view_names, test))
     finally:
         con.close()
     return problems
 
 
 def _check_apart(library: Library, folders: Sequence[Path], rules: Sequence[Rule], *, views: bool) -> list[Problem]:
-    """The problems of a user's views and rules, each found in a child of its own."""
-    problems: list[Problem] = []
+    """The problems of a user's views and rules, found in a child."""
+    job = {"folders": [str(folder) for folder in folders]}
     if views and library.user_views:
-        problems, sound = _child_problems(folders, None, Path(library.user_views[0][0]))
-        if not sound:  # no rule can be bound where the views cannot be created
-            return problems
-    with ThreadPoolExecutor(_CHILDREN) as pool:
-        answers = pool.map(lambda rule: _child_problems(folders, rule.code, library.sources[rule.code].path), rules)
-        return problems + [problem for found, _ in answers for problem in found]
+        path = Path(library.user_views[0][0])
+        [answer] = child.ask("gpudiag.rulelint", job, [None], LIMITS, folder=".")
+        problems = _told(answer, path, "creating the views")
+        if problems and (isinstance(answer, str) or not answer.get("sound")):
+            return problems  # no rule can be bound where the views cannot be created
+    else:
+        problems = []
+    answers = child.ask("gpudiag.rulelint", job, [rule.code for rule in rules], LIMITS, folder=".")
+    for rule, answer in zip(rules, answers, strict=True):
+        problems += _told(answer, library.sources[rule.code].path, "the rule")
+    return problems
 
 
-def _child_problems(folders: Sequence[Path], code: str | None, path: Path) -> tuple[list[Problem], bool]:
-    """The problems of one rule, or of the views, and whether the check went through. `path` is what it is about."""
-    job = {"folders": [str(folder) for folder in folders], "rule": code}
-    answer = sandbox.run_child("gpudiag.rulelint", job, LIMITS, folder=".")
+def _told(answer: child.Answer | str, path: Path, subject: str) -> list[Problem]:
     if isinstance(answer, str) or "refused" in answer:
-        reason = answer if isinstance(answer, str) else answer["refused"]
-        return [Problem(path, 1, f"{'the rule' if code else 'creating the views'} {reason}")], False
-    return [Problem(Path(file), line, text) for file, line, text in answer["problems"]], answer["sound"]
+        return [Problem(path, 1, f"{subject} {answer if isinstance(answer, str) else answer['refused']}")]
+    return [Problem(Path(file), line, text) for file, line, text in answer["problems"]]
 
 
-def _serve(job: dict[str, Any]) -> dict[str, Any]:
-    """Child: the problems of one rule, or of the views."""
+def _prepare(job: child.Job) -> child.Work:
+    """Child: all files are read now, none of them later; then the problems of each rule, or of the views (null)."""
     folders = [Path(folder) for folder in job["folders"]]
     library, _ = scan(folders)
-    sound = False
+    tests = {rule.code: _test_of(library.sources[rule.code].path, folders) for rule in library.user_rules}
+    wrong = ""
+    names = library.view_names
+    con = empty_store(library)
     try:
-        con = empty_store(library)
-        sound = True
-        if job["rule"]:
-            problems = list(_rule_problems(library.by_code[job["rule"]], library, con))
+        names = sandbox.create_views(con, library.user_views, names)
+    except sqlcheck.SqlProblem as problem:
+        wrong = str(problem)
+
+    def problems(code: str | None) -> child.Answer:
+        if wrong:
+            found = [Problem(folders[0], 1, wrong)]
+        elif code is None:
+            found = _view_problems(library, con, user=True)
         else:
-            problems = _view_problems(library, con, user=True)
-    except (GpudiagError, sqlcheck.SqlProblem) as error:
-        problems = [Problem(folders[0], 1, str(error))]
-    except duckdb.Error as error:
-        return {"refused": f"failed: {sqlcheck.first_line(error)}"}
-    return {"problems": [(str(p.path), p.line, p.text[:_MAX_TEXT]) for p in problems], "sound": sound}
+            found = list(_rule_problems(library.by_code[code], library, con, names, tests[code]))
+        return {"problems": [(str(p.path), p.line, p.text[:_MAX_TEXT]) for p in found], "sound": not wrong}
+
+    return lambda code: sandbox.answer(LIMITS.database_mb, lambda: problems(code))
+
+
+def _test_of(rule_file: Path, folders: Iterable[Path]) -> _Test:
+    """The cases beside a rule, or why they cannot be read; nothing if there are none, or only elsewhere."""
+    path = rulecheck.test_path(rule_file)
+    if not path.exists() or all(leads_out(path, folder) for folder in folders):
+        return None
+    try:
+        return yamlfile.read(path)
+    except GpudiagError as error:
+        return error
 
 
 def empty_store(library: Library) -> duckdb.DuckDBPyConnection:
-    """A locked store without rows and with all views, to bind queries to. Raises GpudiagError or duckdb.Error."""
+    """A locked store without rows and with the packaged views, to bind queries to. Raises GpudiagError."""
     con = store.create(small=True)
     store.lock(con)
     pipeline.prepare(con, library)
-    known = library.view_names | sqlcheck.canonical_names()
-    for file, sql in library.user_views:
-        try:
-            sqlcheck.check_view_file(con, sql, known)
-        except sqlcheck.SqlProblem as problem:
-            raise GpudiagError(f"{file}: {problem}") from None
-    if library.user_views:
-        store.load_views(con, library.user_views)
     return con
 
 
 def _view_problems(library: Library, con: duckdb.DuckDBPyConnection, *, user: bool) -> list[Problem]:
-    docs = sqlcheck.view_docs(library.user_views if user else library.views)
+    docs = viewdoc.view_docs(library.user_views if user else library.views)
     return [
         Problem(Path(doc.file) if user else packaged_dir() / "views" / doc.file, doc.line, text)
         for doc in docs
-        if (text := sqlcheck.check_view_doc(con, doc))
+        if (text := viewdoc.check_view_doc(con, doc))
     ]
 
 
-def _rule_problems(rule: Rule, library: Library, con: duckdb.DuckDBPyConnection) -> Iterator[Problem]:
+def _rule_problems(
+    rule: Rule, library: Library, con: duckdb.DuckDBPyConnection, views: frozenset[str], test: _Test
+) -> Iterator[Problem]:
     file = library.sources[rule.code]
 
     def problem(key: str, text: str) -> Problem:
         return Problem(file.path, file.line((key,)), f"{key}: {text}")
 
     try:
-        sqlcheck.check_query(con, rule.query, library.view_names, frozenset(rule.params))
+        sqlcheck.check_query(con, rule.query, views, frozenset(rule.params))
         values = {name: param.value for name, param in rule.params.items()}
         columns = sqlcheck.check_output(con, rule.query, values, rule.price.on if rule.price else None)
         if rule.kind == "suppressor" and not {"loop", *ID_LISTS} & columns.keys():
@@ -146,7 +161,7 @@ def _rule_problems(rule: Rule, library: Library, con: duckdb.DuckDBPyConnection)
     yield from (problem(key, text) for key, text in _references(rule, library))
     yield from (problem(key, text) for key, text in _prose(rule))
     if not refused:  # what may not be run is not run here either
-        yield from _cases(rule, file, library)
+        yield from _cases(rule, file, library, test)
 
 
 def _references(rule: Rule, library: Library) -> Iterator[tuple[str, str]]:
@@ -199,13 +214,15 @@ def _prose(rule: Rule) -> Iterator[tuple[str, str]]:
             yield "references", f"{link} is not an https:// address"
 
 
-def _cases(rule: Rule, file: yamlfile.YamlFile, library: Library) -> Iterator[Problem]:
+def _cases(rule: Rule, file: yamlfile.YamlFile, library: Library, test: _Test) -> Iterator[Problem]:
     path = rulecheck.test_path(file.path)
-    if not path.exists():
+    if test is None:
         yield Problem(file.path, 1, f"has no test; write {path.name} with a case that fires and a near miss")
         return
     try:
-        results = rulecheck.run_cases(file.path, library)
+        if isinstance(test, GpudiagError):
+            raise test
+        results = rulecheck.run_cases(file.path, library, test)
     except GpudiagError as error:
         yield Problem(path, 1, str(error).removeprefix(f"{path}:1: "))
         return
@@ -219,4 +236,4 @@ def _cases(rule: Rule, file: yamlfile.YamlFile, library: Library) -> Iterator[Pr
 
 
 if __name__ == "__main__":
-    sandbox.serve(_serve)
+    child.serve(_prepare, closed=False)  # a check imports, as it goes, what it needs; the stores themselves are locked

@@ -1,186 +1,180 @@
 """Rules and views that a stranger wrote, run in a child process that can do nothing but read one store.
 
-DuckDB's own limits are not enough: `repeat('x', 2e9)` ignores its memory limit, and an interrupt can take seconds. So
-the child limits itself before DuckDB opens the file, DuckDB is locked before any of the stranger's SQL is seen, and the
-parent kills the child when its time is up. One child a rule: what one rule breaks, no other notices. `rules check` runs
-what it has to run in such children, too.
+DuckDB is locked before any of the stranger's SQL is seen, and each statement is judged by what it says before it is
+run; the child's own limits (see `child`) hold where both should fail.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import subprocess
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from gpudiag import query
+from gpudiag import child, query
+from gpudiag.child import Limits
 from gpudiag.model import Row, Rule
-from gpudiag.sqlcheck import SqlProblem, canonical_names, check_query, check_view_file, first_line
+from gpudiag.sqlcheck import OwnView, SqlProblem, canonical_names, check_query, check_views, first_line, read_views
+
+__all__ = ["Limits", "create_views", "evaluate_untrusted", "open_store"]
 
 Connection = duckdb.DuckDBPyConnection
 ViewFiles = Sequence[tuple[str, str]]
 
 MAX_ROWS = 1_000  # a row is a place in a program; no program has this many worth telling of
-MAX_BYTES = 8 << 20  # of JSON that the parent would read
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Safety constants, not thresholds: no rule of ours comes near them, so nobody needs to tune them."""
-
-    seconds: float = 10.0  # wall clock; packaged rules take well below one second on eight million rows
-    database_mb: int = 1024  # what DuckDB may hold by its own count
-    process_mb: int = 3072  # address space of the whole child: DuckDB's arenas, and what escapes its count
+MAX_COLUMNS = 200  # and no sentence tells this much of one
+MAX_DEPTH = 4  # lists and structures inside one another: whoever reads rows does so recursively
+_NESTED = frozenset({"list", "array", "struct", "tuple", "map"})
+_PLAIN = frozenset(
+    {"null", "boolean", "varchar", "enum", "uuid", "date", "time", "interval", "decimal", "float", "double",
+     "timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "tinyint", "smallint", "integer", "bigint", "hugeint",
+     "utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"}
+)  # fmt: skip
+_EVERY_KIND = (
+    "select 1.5, [{'a': date '2000-01-01'}], map([1], [time '00:00']), interval 1 day, uuid(), now()::timestamp"
+)
+_LOCKED = {
+    "enable_external_access": "false", "autoinstall_known_extensions": "false", "autoload_known_extensions": "false",
+    "allow_community_extensions": "false", "python_enable_replacements": "false", "temp_directory": "",
+}  # fmt: skip
 
 
 def evaluate_untrusted(
-    rules: Sequence[Rule], store: Path, views: ViewFiles, known: AbstractSet[str], limits: Limits | None = None
+    rules: Sequence[Rule], store: Path, views: ViewFiles, packaged: AbstractSet[str], limits: Limits | None = None
 ) -> list[tuple[Row, ...] | str]:
     """For each rule its rows, or the reason why it was refused or stopped.
 
-    `store` must be open nowhere for writing; `views` are the user's own (file, SQL); `known` are the names of all
-    views, the user's included.
+    `store` must be open nowhere for writing; `views` are the user's own (file, SQL); `packaged` are the names of
+    all other views.
     """
     limits = limits or Limits()
-    with ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1)) as pool:
-        return list(pool.map(lambda rule: _in_child(rule, store, views, known, limits), rules))
-
-
-def _in_child(
-    rule: Rule, store: Path, views: ViewFiles, known: AbstractSet[str], limits: Limits
-) -> tuple[Row, ...] | str:
     job = {
-        "store": str(store.resolve()),
-        "views": views,
-        "known": sorted(known),
-        "query": rule.query,
-        "params": {name: param.value for name, param in rule.params.items()},
-        "database_mb": limits.database_mb,
+        "store": str(store.resolve()), "views": views, "packaged": sorted(packaged), "database_mb": limits.database_mb,
     }  # fmt: skip
-    answer = run_child("gpudiag.sandbox", job, limits)
+    questions = [[rule.query, {name: param.value for name, param in rule.params.items()}] for rule in rules]
+    answers = child.ask("gpudiag.sandbox", job, questions, limits)
+    return [_rows_of(answer) for answer in answers]
+
+
+def _rows_of(answer: child.Answer | str) -> tuple[Row, ...] | str:
     if isinstance(answer, str):
         return answer
     return str(answer["refused"]) if "refused" in answer else tuple(answer["rows"])
 
 
-def run_child(module: str, job: Mapping[str, Any], limits: Limits, folder: str = "/") -> dict[str, Any] | str:
-    """What `module` makes of a job in a process of its own (see `serve`), or the reason why there is no answer.
-
-    `folder` is where relative paths of the job begin.
-    """
-    # Nothing of the user's environment reaches the child (no credentials, no start-up hooks) but what Python may need
-    # to start at all: clusters install it where the loader does not look by itself.
-    env = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "PYTHONHOME") if name in os.environ}
-    env |= {"PYTHONPATH": str(Path(__file__).resolve().parents[1]), "PYTHONDONTWRITEBYTECODE": "1"}
-    try:
-        done = subprocess.run(
-            [sys.executable, "-P", "-s", "-m", module], env=env, cwd=folder,
-            input=json.dumps({**job, "seconds": limits.seconds, "process_mb": limits.process_mb}),
-            capture_output=True, text=True, encoding="utf-8", errors="replace", timeout=limits.seconds, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return f"was stopped after {limits.seconds:g} s, the most that a rule of yours may take"
-    try:
-        answer: dict[str, Any] = json.loads(done.stdout)
-    except ValueError:
-        return f"was stopped: it took more than {limits.process_mb} MB, or crashed (status {done.returncode})"
-    return answer
-
-
 def open_store(path: str, memory_mb: int) -> Connection:
     """The store, read-only and locked: no files, network, extensions or settings from here on."""
-    con = duckdb.connect(path, read_only=True, config={
-        "enable_external_access": "false", "autoinstall_known_extensions": "false",
-        "autoload_known_extensions": "false", "allow_community_extensions": "false",
-        "python_enable_replacements": "false", "memory_limit": f"{memory_mb}MB", "threads": "1",
-        "temp_directory": "",
-    })  # fmt: skip
+    config: dict[str, str | bool | int | float | list[str]] = {
+        **_LOCKED, "memory_limit": f"{memory_mb}MB", "threads": "1"
+    }  # fmt: skip
+    con = duckdb.connect(path, read_only=True, config=config)
     con.execute("set enable_progress_bar = false")  # it would write into our answer
     con.execute("set lock_configuration = true")
     return con
 
 
-def create_views(con: Connection, files: ViewFiles, known: frozenset[str]) -> None:
-    """Create the user's views, temporary, in the order their references need. Raises SqlProblem.
+def create_views(con: Connection, files: ViewFiles, packaged: frozenset[str]) -> frozenset[str]:
+    """Create the user's views, temporary, in the order their references need; the names that rules may use now.
 
-    `known` are the names of all views, packaged and the user's own.
+    `packaged` are the names of the packaged views. What is created are the statements as DuckDB's own parser took the
+    file apart, never a text that was taken apart in another way. Raises SqlProblem.
     """
-    relations = known | canonical_names()
-    pending: list[tuple[str, str]] = []
+    read: dict[str, list[OwnView]] = {}
     for file, sql in files:
-        try:
-            pending += [(f"{file}: {name}", text) for name, text in check_view_file(con, sql, relations)]
-        except SqlProblem as problem:
-            raise SqlProblem(f"{file}: {problem}") from None
+        with _named(file):
+            read[file] = read_views(con, sql)
+    names = frozenset(view.name for views in read.values() for view in views)
+    for file, views in read.items():
+        with _named(file):
+            check_views(con, views, packaged | canonical_names() | names)
+    pending = [(file, view) for file, views in read.items() for view in views]
     while pending:
-        left: list[tuple[str, str]] = []
+        left: list[tuple[str, OwnView]] = []
         first = ""
-        for name, text in pending:
+        for file, view in pending:
             try:
-                con.execute(re.sub(r"^create", "create temp", text, flags=re.I))
+                con.execute(re.sub(r"^create", "create temp", view.statement, flags=re.I))
             except duckdb.Error as error:
-                first = first or f"{name} cannot be created: {first_line(error)}"
-                left.append((name, text))
+                first = first or f"{file}: {view.name} cannot be created: {first_line(error)}"
+                left.append((file, view))
         if len(left) == len(pending):
             raise SqlProblem(first)
         pending = left
+    return packaged | {name for name in names if not name.startswith("_")}
 
 
-def serve(work: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-    """Child: limit this process, then one job on stdin, one answer on stdout."""
-    job = json.load(sys.stdin)
-    _limit_self(job["process_mb"], job["seconds"])
+@contextmanager
+def _named(file: str) -> Iterator[None]:
     try:
-        answer = work(job)
-    except MemoryError:
-        answer = {"refused": f"was stopped: it needed more than {job['process_mb']} MB of memory"}
-    text = json.dumps(answer)
-    if len(text) > MAX_BYTES:
-        text = json.dumps({"refused": f"gives more than {MAX_BYTES >> 20} MB; select fewer columns or rows"})
-    sys.stdout.write(text)
+        yield
+    except SqlProblem as problem:
+        raise SqlProblem(f"{file}: {problem}") from None
 
 
-def _answer(job: dict[str, Any]) -> dict[str, Any]:
+# --- in the child ---------------------------------------------------------------------------------------------------
+
+
+def _prepare(job: child.Job) -> child.Work:
+    """The store opened and the user's views created, once for all rules."""
+    con = open_store(job["store"], job["database_mb"])
+    refused, known = "", frozenset[str]()
     try:
-        return {"rows": _rows(job)}
+        known = create_views(con, job["views"], frozenset(job["packaged"]))
+    except SqlProblem as problem:
+        refused = str(problem)
+    con.execute(_EVERY_KIND).fetchall()  # what Python imports to read values, it has to import now
+
+    def work(question: Any) -> child.Answer:
+        if refused:
+            return {"refused": refused}
+        return answer(job["database_mb"], lambda: {"rows": _rows(con, question[0], question[1], known)})
+
+    return work
+
+
+def answer(megabytes: int, work: Callable[[], child.Answer]) -> child.Answer:
+    """What `work` answers, or what DuckDB says against it in words for the author."""
+    try:
+        return work()
     except SqlProblem as problem:
         return {"refused": str(problem)}
     except duckdb.OutOfMemoryException:
-        return {"refused": f"was stopped: it needed more than {job['database_mb']} MB of memory"}
-    except duckdb.Error as error:
+        return {"refused": f"was stopped: it needed more than {megabytes} MB of memory", "spent": True}
+    except duckdb.FatalException as error:
+        return {"refused": f"failed: {first_line(error)}", "spent": True}
+    except (duckdb.Error, ArithmeticError, ValueError) as error:  # Python knows no year 294247
         return {"refused": f"failed: {first_line(error)}"}
 
 
-def _rows(job: dict[str, Any]) -> list[Row]:
-    con = open_store(job["store"], job["database_mb"])
-    known = frozenset(job["known"])
-    create_views(con, job["views"], known)
-    check_query(con, job["query"], known, frozenset(job["params"]))
-    rows = query.run(con, job["query"], job["params"], limit=MAX_ROWS + 1)
+def _rows(con: Connection, sql: str, params: Mapping[str, float], known: frozenset[str]) -> list[Row]:
+    check_query(con, sql, known, frozenset(params))
+    cursor = con.execute(sql, dict(params))
+    _check_shape(cursor.description or [])
+    rows = query.rows(cursor, limit=MAX_ROWS + 1)
     if len(rows) > MAX_ROWS:
         raise SqlProblem(f"gives more than {MAX_ROWS} rows; a rule gives one row a place")
     return list(rows)
 
 
-def _limit_self(megabytes: int, seconds: float) -> None:
-    import resource  # only POSIX has it, and only the child needs it
+def _check_shape(columns: Sequence[Any]) -> None:
+    """Refuse what those who read rows are not made for: very wide, very deep, or of a type that is no plain value."""
+    if len(columns) > MAX_COLUMNS:
+        raise SqlProblem(f"gives {len(columns)} columns, more than {MAX_COLUMNS}")
+    for name, kind, *_ in columns:
+        if not _is_plain(kind, MAX_DEPTH):
+            raise SqlProblem(f"gives {name:.40} as {kind!s:.40}; cast it to numbers, texts, or lists of them")
 
-    size = megabytes << 20
-    resource.setrlimit(resource.RLIMIT_AS, (size, size))
-    cpu = int(seconds) + 1
-    resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+def _is_plain(kind: Any, depth: int) -> bool:
+    if kind.id not in _NESTED:
+        return kind.id in _PLAIN
+    parts = [part for _, part in kind.children if not isinstance(part, int)]  # an array has its length beside its type
+    return depth > 0 and all(_is_plain(part, depth - 1) for part in parts)
 
 
 if __name__ == "__main__":
-    serve(_answer)
+    child.serve(_prepare)

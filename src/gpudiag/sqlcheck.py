@@ -12,17 +12,22 @@ from typing import Any
 
 import duckdb
 
+from gpudiag.sqlfunctions import FUNCTIONS, SPELT_AS_COLUMNS, TABLE_FUNCTIONS
 from gpudiag.tables import TABLES
 
 Connection = duckdb.DuckDBPyConnection
 
 MAX_LINES = 25  # a longer query is a view that is missing
+MAX_CHARACTERS = 10_000  # of a query: five times the longest of ours
 LITERALS = frozenset({0, 1, 100, 0.5, 1e3, 1e6, 1e9})  # and their negatives: signs, halves and unit factors
 # Canonical tables of things, not of events: a view could only repeat them. Events are seen through views alone.
 PLAIN_TABLES = frozenset({"input", "capability", "device", "diagnostic", "loop", "iteration", "window"})
-TABLE_FUNCTIONS = frozenset({"unnest", "range", "generate_series"})
 _QUERY_NODES = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "CTE_NODE", "RECURSIVE_CTE_NODE"})
 _REFUSED_REFS = frozenset({"SHOW_REF", "PIVOT", "COLUMN_DATA", "DELIM_GET"})
+_EXPRESSIONS = frozenset(
+    {"BETWEEN", "CASE", "CAST", "COLLATE", "COLUMN_REF", "COMPARISON", "CONJUNCTION", "CONSTANT", "FUNCTION", "LAMBDA",
+     "LAMBDA_REF", "OPERATOR", "PARAMETER", "POSITIONAL_REFERENCE", "STAR", "SUBQUERY", "TYPE", "WINDOW"}
+)  # fmt: skip
 _TABLE_REFS = frozenset({"BASE_TABLE", "JOIN", "SUBQUERY", "TABLE_FUNCTION", "EMPTY", "EXPRESSION_LIST", "CTE"})
 
 # Columns that pricing, locating and ranking read, with the types they may have.
@@ -46,14 +51,27 @@ def parse_select(con: Connection, query: str) -> dict[str, Any]:
         raise SqlProblem(f"is not SQL: {first_line(error)}") from None
     if len(statements) != 1:
         raise SqlProblem(f"holds {len(statements)} statements; a rule is exactly one SELECT")
-    if statements[0].type != duckdb.StatementType.SELECT:
-        kind = str(statements[0].type).rpartition(".")[2]
+    if (kind := _kind(statements[0])) != "SELECT":
         raise SqlProblem(f"is a {kind} statement; a rule is exactly one SELECT")
     row = con.execute("select json_serialize_sql(?)", [query]).fetchone()
-    tree: dict[str, Any] = json.loads(row[0]) if row else {"error": True}
+    tree: dict[str, Any] = _parsed(row[0]) if row else {"error": True}
     if tree.get("error"):
         raise SqlProblem(f"cannot be checked: {tree.get('error_message', 'no parse tree')}; write a plain SELECT")
     return tree
+
+
+def _kind(statement: duckdb.Statement) -> str:
+    try:
+        return str(statement.type).rpartition(".")[2]
+    except ValueError:  # one that DuckDB's Python package has no name for
+        return "special"
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise SqlProblem("is nested too deeply; move the inner queries to views") from None
 
 
 def check_query(con: Connection, query: str, relations: AbstractSet[str], params: AbstractSet[str]) -> None:
@@ -64,6 +82,8 @@ def check_query(con: Connection, query: str, relations: AbstractSet[str], params
     lines = [line for line in query.strip().splitlines() if line.strip()]
     if len(lines) > MAX_LINES:
         raise SqlProblem(f"has {len(lines)} lines, more than {MAX_LINES}; move the relational work to a view")
+    if len(query) > MAX_CHARACTERS:
+        raise SqlProblem(f"has {len(query):,} characters, more than {MAX_CHARACTERS:,}; move a part to a view")
     tree = parse_select(con, query)
     check_reach(tree, relations | PLAIN_TABLES)
     _check_common_tables(tree, _taken(con))
@@ -80,7 +100,6 @@ def check_query(con: Connection, query: str, relations: AbstractSet[str], params
 
 def check_reach(tree: Mapping[str, Any], relations: AbstractSet[str]) -> None:
     """Refuse relations outside `relations`, functions that look outside the data, and anything that writes."""
-    volatile = _volatile_functions()
     own = {entry["key"].lower() for node in walk(tree) for entry in _common_tables(node)}
     for node in walk(tree):
         kind = str(node.get("type", ""))
@@ -88,6 +107,8 @@ def check_reach(tree: Mapping[str, Any], relations: AbstractSet[str]) -> None:
             raise SqlProblem(f"holds a {kind.removesuffix('_NODE').lower()}; a rule only selects")
         if kind in _REFUSED_REFS or ("ref_type" in node and kind not in _TABLE_REFS):
             raise SqlProblem(f"uses {kind.lower()}; a rule is a plain SELECT over views")
+        if node.get("sample") or node.get("at_clause"):
+            raise SqlProblem("takes a sample or an old version of a table; a rule sees all rows as they are")
         if kind == "BASE_TABLE":
             path = [part for part in (node.get("catalog_name"), node.get("schema_name")) if part]
             name = str(node["table_name"])
@@ -97,8 +118,20 @@ def check_reach(tree: Mapping[str, Any], relations: AbstractSet[str]) -> None:
             name = str(node["function"]["function_name"]).lower()
             if name not in TABLE_FUNCTIONS | relations:
                 raise SqlProblem(f"calls the table function {name}, which rules may not")
-        elif node.get("class") == "FUNCTION" and str(node["function_name"]).lower() in volatile:
-            raise SqlProblem(f"calls {node['function_name']}, whose result does not depend on the profile alone")
+        elif "class" in node:
+            _check_expression(node, relations)
+
+
+def _check_expression(node: Mapping[str, Any], relations: AbstractSet[str]) -> None:
+    kind = str(node["class"])
+    if kind not in _EXPRESSIONS:
+        raise SqlProblem(f"uses {kind.lower()}, which rules may not")
+    name = str(node.get("function_name", "")).lower()
+    if kind in ("FUNCTION", "WINDOW") and name not in FUNCTIONS | relations:
+        raise SqlProblem(f"calls {name}, which is none of the functions that rules may call")
+    column = node.get("column_names")
+    if kind == "COLUMN_REF" and column and len(column) == 1 and str(column[0]).lower() in SPELT_AS_COLUMNS:
+        raise SqlProblem(f"asks for {column[0]}; a rule's result depends on the profile alone")
 
 
 def check_output(con: Connection, query: str, params: Mapping[str, float], wanted: str | None) -> dict[str, str]:
@@ -119,102 +152,65 @@ _CREATE_VIEW = re.compile(r"create\s+view\s+(\w+)\s+as\s+(.+)", re.I | re.S)
 _CREATE_MACRO = re.compile(r"create\s+macro\s+(\w+)\s*\(([\w\s,]*)\)\s+as\s+(table\s+)?(.+)", re.I | re.S)
 
 
-def check_view_file(con: Connection, sql: str, relations: AbstractSet[str]) -> list[tuple[str, str]]:
-    """(name, statement) of a user's view file, which may only create views and macros over `relations`."""
+@dataclass(frozen=True, slots=True)
+class OwnView:
+    """A view or macro that a user's file creates: the statement without comments, and the SELECT in it."""
+
+    name: str
+    statement: str
+    body: str
+    is_macro: bool
+
+
+def read_views(con: Connection, sql: str) -> list[OwnView]:
+    """What a user's view file creates, as DuckDB's parser takes it apart. Raises SqlProblem for anything else."""
     try:
         statements = [statement.query.strip().rstrip(";") for statement in con.extract_statements(sql)]
     except duckdb.Error as error:
         raise SqlProblem(f"is not SQL: {first_line(error)}") from None
-    taken = _taken(con)
-    created: list[tuple[str, str]] = []
-    bodies: list[tuple[str, str]] = []
-    macros: set[str] = set()
+    views: list[OwnView] = []
     for statement in statements:
         plain = strip_comments(statement)
         if match := _CREATE_VIEW.fullmatch(plain):
-            bodies.append((match[1], match[2]))
+            views.append(OwnView(match[1].lower(), plain, match[2], is_macro=False))
         elif match := _CREATE_MACRO.fullmatch(plain):
-            bodies.append((match[1], match[4] if match[3] else f"select {match[4]}"))
-            macros.add(match[1])
+            body = match[4] if match[3] else f"select {match[4]}"
+            views.append(OwnView(match[1].lower(), plain, body, is_macro=True))
         else:
             head = " ".join(plain.split()[:3])
-            raise SqlProblem(f"holds `{head} …`; only `create view NAME as` and `create macro NAME(…) as` are allowed")
-        created.append((bodies[-1][0].lower(), plain))
-    known = relations | {name for name, _ in created}
-    for name, body in bodies:
+            raise SqlProblem(
+                f"holds `{head:.60} …`; only `create view NAME as` and `create macro NAME(…) as` are allowed"
+            )
+    return views
+
+
+def check_views(con: Connection, views: Iterable[OwnView], relations: AbstractSet[str]) -> None:
+    """Refuse views that read anything but `relations`, or that take the name of something else. Raises SqlProblem."""
+    taken = _taken(con)
+    functions, outside = _functions(con), _outside_functions(con)
+    for view in views:
         try:
-            if name.lower() in (_functions(con) if name in macros else taken):
+            if view.name in (functions if view.is_macro else taken | outside):
                 raise SqlProblem("is the name of something that exists already; choose another")
-            check_reach(tree := parse_select(con, body), known)
+            check_reach(tree := parse_select(con, view.body), relations)
             _check_common_tables(tree, taken)
         except SqlProblem as problem:
-            raise SqlProblem(f"{name} {problem}") from None
-    return created
-
-
-@dataclass(frozen=True, slots=True)
-class ViewDoc:
-    """What the comment block above a view or macro says: what a row is, why it is stored, what each column means."""
-
-    name: str
-    file: str
-    line: int
-    is_macro: bool
-    text: str
-    materialised: str
-    columns: dict[str, str]
-
-
-_DOCUMENTED = re.compile(r"((?:^[ \t]*--[^\n]*\n)*)^create\s+(view|macro)\s+(\w+)", re.I | re.M)
-_COLUMN = re.compile(r"-- {3}(\w+): (.+)")
-
-
-def view_docs(files: Iterable[tuple[str, str]]) -> list[ViewDoc]:
-    """The documentation of every view and macro: `-- what a row is`, then a line `--   column: meaning` each."""
-    docs: list[ViewDoc] = []
-    for file, sql in files:
-        for match in _DOCUMENTED.finditer(sql):
-            text: list[str] = []
-            why = ""
-            columns: dict[str, str] = {}
-            for line in match[1].splitlines():
-                line = line.strip()
-                if column := _COLUMN.match(line):
-                    columns[column[1]] = column[2]
-                elif line.startswith("-- materialised:"):
-                    why = line.partition(":")[2].strip()
-                elif columns and line.startswith("--    "):
-                    columns[list(columns)[-1]] += f" {line[2:].strip()}"
-                else:
-                    text.append(line[2:].strip())
-            at = sql.count("\n", 0, match.start(2)) + 1
-            sentence = " ".join(text).strip()
-            docs.append(ViewDoc(match[3], file, at, match[2].lower() == "macro", sentence, why, columns))
-    return docs
-
-
-def check_view_doc(con: Connection, doc: ViewDoc) -> str:
-    """What is wrong with a view's documentation, or nothing. The view must exist in `con`."""
-    if not doc.text:
-        return f"{doc.name} has no comment; say above it what a row is"
-    if doc.is_macro:
-        return ""
-    actual = [str(row[0]) for row in con.execute(f'describe select * from "{doc.name}"').fetchall()]
-    missing = [name for name in actual if name not in doc.columns]
-    if missing:
-        return f"{doc.name} does not say what {', '.join(missing)} means; write `--   column: meaning (unit)` above it"
-    gone = [name for name in doc.columns if name not in actual]
-    return f"{doc.name} documents {', '.join(gone)}, which it does not have" if gone else ""
+            raise SqlProblem(f"{view.name:.60} {problem}") from None
 
 
 @cache
 def relations_of(select: str) -> frozenset[str]:
     """Names of the tables, views and table functions that a SELECT reads; CTEs of its own may be among them."""
-    row = duckdb.connect().execute("select json_serialize_sql(?)", [select]).fetchone()
+    row = _parser().cursor().execute("select json_serialize_sql(?)", [select]).fetchone()
     tree = json.loads(row[0]) if row else {}
     tables = {str(node["table_name"]).lower() for node in walk(tree) if node.get("type") == "BASE_TABLE"}
     calls = (node["function"] for node in walk(tree) if node.get("type") == "TABLE_FUNCTION")
     return frozenset(tables | {str(call["function_name"]).lower() for call in calls})
+
+
+@cache
+def _parser() -> Connection:
+    return duckdb.connect(config={"threads": "1"})
 
 
 def _check_common_tables(tree: Mapping[str, Any], taken: AbstractSet[str]) -> None:
@@ -235,6 +231,13 @@ def _functions(con: Connection) -> frozenset[str]:
     """Every function and macro there is."""
     rows = con.execute("select distinct lower(function_name) from duckdb_functions()").fetchall()
     return frozenset(str(row[0]) for row in rows)
+
+
+def _outside_functions(con: Connection) -> frozenset[str]:
+    """Functions that rules may not call. A view called `query` would make that one look like one of the user's own."""
+    tables = "select distinct lower(function_name) from duckdb_functions() where function_type like 'table%'"
+    relations = frozenset(str(row[0]) for row in con.execute(tables).fetchall())
+    return (_functions(con) - FUNCTIONS) | (relations - TABLE_FUNCTIONS)
 
 
 def canonical_names() -> frozenset[str]:
@@ -283,16 +286,3 @@ def _number(node: Mapping[str, Any]) -> float | None:
     if value.get("is_null") or not isinstance(raw, int | float) or isinstance(raw, bool):
         return None
     return raw / 10.0 ** value["type"]["type_info"]["scale"] if kind == "DECIMAL" else float(raw)
-
-
-@cache
-def _volatile_functions() -> frozenset[str]:
-    rows = (
-        duckdb.connect()
-        .execute(
-            "select distinct lower(function_name) from duckdb_functions() "
-            "where function_type = 'scalar' and stability <> 'CONSISTENT' and function_name <> 'error'"
-        )
-        .fetchall()
-    )
-    return frozenset(str(row[0]) for row in rows) | {"getenv", "current_setting"}

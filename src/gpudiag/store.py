@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 
 import duckdb
 
@@ -33,26 +34,38 @@ _FOR_LARGE = (
 )
 
 
-def create(path: str = ":memory:", *, memory_limit: str | None = None, small: bool = False) -> Connection:
+def create(path: str = ":memory:", *, memory: int | None = None, small: bool = False) -> Connection:
     """A new store with all canonical tables, empty. `path` is a file that does not exist yet, or `:memory:`.
 
+    memory: bytes that the database may hold; what is more goes to files beside `path`.
     small: planning will take longer than computing, so use one thread a query and skip what only pays on much data.
     """
+    con = _connected(path, memory=memory, threads=1 if small else None)
+    if small:
+        known = {name for (name,) in con.execute("select name from duckdb_optimizers()").fetchall()}
+        con.execute(f"set disabled_optimizers = '{','.join(name for name in _FOR_LARGE if name in known)}'")
+        # Without them every join is taken for one of few rows, for which the plan may be one that compares all pairs.
+        con.execute("set asof_loop_join_threshold = 0; set nested_loop_join_threshold = 0")
+    con.execute(";".join(table.ddl for table in TABLES))
+    return con
+
+
+def _connected(
+    path: str, *, read_only: bool = False, memory: int | None = None, threads: int | None = None
+) -> Connection:
     config: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
         "preserve_insertion_order": "false",
     }
-    if memory_limit:
-        config["memory_limit"] = memory_limit
-    if small:
-        config["threads"] = "1"
-    con = duckdb.connect(path, config=config)
+    if memory:
+        config["memory_limit"] = f"{memory}B"
+    if threads:
+        config["threads"] = str(threads)
+    con = duckdb.connect(path, read_only=read_only, config=config)
     con.execute("set enable_progress_bar = false")  # it would write into our output
-    if small:
-        known = {name for (name,) in con.execute("select name from duckdb_optimizers()").fetchall()}
-        con.execute(f"set disabled_optimizers = '{','.join(name for name in _FOR_LARGE if name in known)}'")
-    con.execute(";".join(table.ddl for table in TABLES))
+    with suppress(duckdb.CatalogException):  # older ones always wait for the disk
+        con.execute("set fsync_mode = 'none'")  # what a crash of the computer damages is made anew
     return con
 
 
@@ -146,6 +159,25 @@ def lock(con: Connection) -> None:
     con.execute("set lock_configuration = true")
 
 
-def reopen(path: str) -> Connection:
-    """The store again, read-only, so that a sandbox may open it beside us."""
-    return duckdb.connect(path, read_only=True)
+def reopen(path: str, *, memory: int | None = None, spill: str | None = None) -> Connection:
+    """The store again, read-only, so that others may open it beside us. Raises duckdb.Error.
+
+    spill: a folder for what does not fit into memory; beside the file if not given.
+    """
+    con = _connected(path, read_only=True, memory=memory)
+    if spill:
+        con.execute(f"set temp_directory = '{spill.replace(chr(39), 2 * chr(39))}'")
+    return con
+
+
+def unreadable(error: duckdb.Error) -> bool:
+    """Whether the store's file is at fault: damaged, gone, or on a disk that is full."""
+    # What DuckDB says of a block whose checksum is wrong has no class of its own, and a full disk may fail a commit.
+    known = isinstance(error, duckdb.IOException | duckdb.FatalException)
+    return known or type(error) is duckdb.Error or "Could not write" in str(error)
+
+
+def read_all(con: Connection) -> None:
+    """Reads every block, of which DuckDB checks what it reads. Raises duckdb.Error where one is damaged."""
+    for (name,) in con.execute("select table_name from duckdb_tables() where not temporary").fetchall():
+        con.execute(f'select bit_xor(hash(columns(*))) from "{name}"').fetchall()

@@ -9,9 +9,10 @@ from typing import Any
 import duckdb
 
 from gpudiag.errors import GpudiagError
-from gpudiag.kernels import measured
-from gpudiag.library import near
+from gpudiag.kernels import MOST, measured
+from gpudiag.library import Library, near
 from gpudiag.model import Finding, Gain, Input, KernelUse, Loop, Note, NotEvaluated, Rule, Run, Verdict
+from gpudiag.selecting.told import selected
 from gpudiag.templating import clean, code, dur, pct
 
 Connection = duckdb.DuckDBPyConnection
@@ -21,6 +22,7 @@ CATEGORIES = (
     "idle_other",
 )  # fmt: skip
 KERNELS = 30
+NAMED = 3
 
 
 def inputs(con: Connection) -> tuple[Input, ...]:
@@ -47,6 +49,7 @@ def run(con: Connection, settings: Mapping[str, float], iteration_times: Mapping
         kernels=measured(con, settings),
         frameworks=tuple(sorted(frameworks, key=order.index)),
         programs=_programs(con),
+        selection=selected(con),
     )
 
 
@@ -147,7 +150,8 @@ def verdict(
         return Verdict(state="problems", text=_top(run, findings[0], settings["wide_interval"]))
     if run.kernels and not run.loops:
         slowest = run.kernels[0]
-        what = f"{len(run.kernels)} profiled kernel{'s' if len(run.kernels) > 1 else ''}"
+        all_of = "the longest " if len(run.kernels) == MOST else ""
+        what = f"{all_of}{len(run.kernels)} profiled kernel{'s' if len(run.kernels) > 1 else ''}"
         if minor:
             text = f"Only small things were found in {what}: less than {pct(settings['min_share_bound'])} of their time"
             return Verdict(state="healthy", text=f"{text}. What surrounds them only a timeline tells.")
@@ -250,6 +254,38 @@ def unreplayed(run: Run, missed: Mapping[int, float]) -> tuple[Note, ...]:
         for loop in run.loops
         if loop.id in missed
     )
+
+
+def uneven(con: Connection, library: Library) -> tuple[Note, ...]:
+    """A note where one timeline lacks what another has: a rule that is clear has seen only those that have it."""
+    rows = con.execute(
+        """
+        select c.name, list(i.file order by i.id) filter (where c.state = 'not_recorded')
+        from capability c join input i on i.id = c.input
+        where i.kind = 'nsys' and c.name in ('cuda_api', 'gpu_ops', 'nvtx', 'python_samples', 'os_calls')
+        group by c.name
+        having count(*) filter (where c.state = 'not_recorded') > 0 and count(*) filter (where c.state = 'recorded') > 0
+        order by c.name
+        """
+    ).fetchall()
+    lacking: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for name, files in rows:
+        if about := library.capability(name):
+            lacking[tuple(files)].append(about.meaning)
+    return tuple(
+        Note(
+            code="UNEVEN",
+            title="Some files lack what others have",
+            text=f"{_some(files)} did not record {', '.join(meanings)}: what is said of these rests on the others.",
+        )
+        for files, meanings in lacking.items()
+    )
+
+
+def _some(files: Sequence[str]) -> str:
+    """The first files by name."""
+    named = ", ".join(code(clean(file)) for file in files[:NAMED])
+    return f"{named} and {len(files) - NAMED} more" if len(files) > NAMED else named
 
 
 def _nothing_recorded(con: Connection) -> str | None:

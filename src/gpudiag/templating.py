@@ -1,16 +1,17 @@
 """Sentences of rules: a small, sandboxed part of Jinja, and how numbers and traced names are written.
 
 A template sees `places` (rows, worst first; it can count all of them but reach only the first), `total` (sums of their
-numbers), `params` and `loop`. It can neither call nor compute anything of unbounded size, so a stranger's rule may be
-rendered in this process.
+numbers), `params` and `loop`. It can neither call nor compute anything of unbounded size, nor filter for long, so a
+stranger's rule may be rendered in this process.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from contextvars import ContextVar
+from functools import lru_cache, wraps
 from itertools import islice
 from typing import Any
 
@@ -25,7 +26,9 @@ MAX_NAME = 200  # characters: demangled template instances run to kilobytes, and
 MAX_REACH = 50  # places, and entries of their lists, that a template can reach: no sentence tells more
 MAX_COLUMNS = 200  # likewise, of a row or a structure in it
 MAX_TEMPLATE = 4_000  # characters of a template, and
+MAX_DEPTH = 30  # of what is inside one another, a filter of a filter too: compiling takes the third power of it
 MAX_TEXT = 10_000  # of what it writes: ten times the longest of ours
+MAX_WORK = 10_000  # entries that its filters may go through: a list in a list in a loop is soon a million
 
 # Control characters could drive a terminal, bidirectional and invisible ones could disguise a name.
 _UNSAFE = re.compile(
@@ -43,17 +46,46 @@ class Traced(str):
     __slots__ = ()
 
 
-class Many(list[Any]):
-    """The first entries of a longer list, which still knows how many there are."""
+class Many(Sequence[Any]):
+    """A list of which a template can reach the first entries, but which knows how many there are."""
 
-    __slots__ = ("_count",)
+    __slots__ = ("_all",)
 
-    def __init__(self, first: Iterable[Any], count: int) -> None:
-        super().__init__(first)
-        self._count = count
+    def __init__(self, values: Sequence[Any]) -> None:
+        self._all = values
 
     def __len__(self) -> int:
-        return self._count
+        return len(self._all)
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(_traced, self._all[:MAX_REACH])
+
+    def __reversed__(self) -> Iterator[Any]:
+        return map(_traced, self._all[:MAX_REACH][::-1])
+
+    def __getitem__(self, index: Any) -> Any:
+        found = self._all[:MAX_REACH][index]
+        return [*map(_traced, found)] if isinstance(index, slice) else _traced(found)
+
+
+class Fields(Mapping[str, Any]):
+    """A row, or a structure in one, of which a template reads what it names: reading all could take forever."""
+
+    __slots__ = ("_all",)
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._all = values
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __iter__(self) -> Iterator[str]:
+        return islice(iter(self._all), MAX_COLUMNS)
+
+    def __getitem__(self, name: str) -> Any:
+        return _traced(self._all[name])
 
 
 def clean(text: str) -> str:
@@ -132,8 +164,8 @@ def _round(value: float, precision: int = 0, method: str = "common") -> float:
     return round(value, precision) if method == "common" else getattr(math, method)(value * size) / size
 
 
-def _join(values: Sequence[Any], separator: str = "") -> str:
-    return separator.join(str(_finalize(value)) for value in values)
+def _join(values: Iterable[Any], separator: str = "") -> str:
+    return str(separator).join(str(_finalize(value)) for value in values)
 
 
 FILTERS: dict[str, Any] = {
@@ -145,6 +177,7 @@ _BUILT_IN = frozenset(
     {"abs", "default", "first", "int", "last", "length", "list", "map", "max", "min", "reject", "rejectattr",
      "select", "selectattr", "sort", "sum", "unique"}
 )  # fmt: skip
+_JINJA_S_OWN = frozenset({"self", "super", "caller"})  # known in every template
 _ALLOWED = (
     nodes.Template, nodes.Output, nodes.TemplateData, nodes.Name, nodes.Const, nodes.Getattr, nodes.Getitem,
     nodes.Filter, nodes.Test, nodes.Compare, nodes.Operand, nodes.And, nodes.Or, nodes.Not, nodes.CondExpr, nodes.If,
@@ -173,21 +206,42 @@ class _Environment(ImmutableSandboxedEnvironment):
         try:
             return obj[argument]
         except (TypeError, LookupError):
-            return self.undefined(obj=obj, name=argument)
+            hint = f"there is no {argument!r} in this row" if isinstance(obj, Fields) else None
+            return self.undefined(hint, obj, argument)
 
 
 def _finalize(value: Any) -> Any:
     if value is None:
         return "unknown"
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | Many):
         return _join(value, ", ")
+    if isinstance(value, Mapping):
+        raise TemplateError("a row cannot be printed; name one of its columns")
     return code(value) if isinstance(value, Traced) else value
+
+
+_work: ContextVar[list[int]] = ContextVar("entries that the filters of the template being written may yet go through")
+
+
+def _counted(function: Any) -> Any:
+    """A filter that stops the template when all of them together have had too much to do."""
+    place = 1 if hasattr(function, "jinja_pass_arg") else 0
+
+    @wraps(function)
+    def filtered(*args: Any, **options: Any) -> Any:
+        left, value = _work.get(), args[place]
+        left[0] -= 1 + (0 if isinstance(value, str) or not isinstance(value, Sized) else min(len(value), MAX_COLUMNS))
+        if left[0] < 0:
+            raise TemplateError(f"its filters go through more than {MAX_WORK:,} entries")
+        return function(*args, **options)
+
+    return filtered
 
 
 def _environment() -> _Environment:
     env = _Environment(undefined=StrictUndefined, autoescape=False, finalize=_finalize)
     builtin = {name: env.filters[name] for name in _BUILT_IN}
-    env.filters = {**builtin, **FILTERS}
+    env.filters = {name: _counted(function) for name, function in (builtin | FILTERS).items()}
     env.globals = {}
     return env
 
@@ -202,12 +256,15 @@ def compile_template(text: str) -> Template:
         raise TemplateProblem(f"has {len(text)} characters, more than {MAX_TEMPLATE}")
     try:
         tree = _ENV.parse(text)
+        if _depth(tree) > MAX_DEPTH:
+            raise TemplateProblem(f"is nested more than {MAX_DEPTH} levels deep")
         for node in tree.find_all(nodes.Node):
             if not isinstance(node, _ALLOWED):
                 raise TemplateProblem(f"uses {type(node).__name__.lower()}, which messages may not")
             if isinstance(node, nodes.For) and any(True for _ in node.find_all(nodes.For)):
                 raise TemplateProblem("nests one loop in another")
         unknown = meta.find_undeclared_variables(tree) - NAMES
+        unknown |= {node.name for node in tree.find_all(nodes.Name)} & _JINJA_S_OWN
         if unknown:
             raise TemplateProblem(f"names {', '.join(sorted(unknown))}; only {', '.join(sorted(NAMES))} exist")
         return _ENV.from_string(text)
@@ -217,21 +274,34 @@ def compile_template(text: str) -> Template:
         raise TemplateProblem("is nested too deeply, or holds a number too large") from None
 
 
+def _depth(tree: nodes.Node) -> int:
+    depth, level = 0, [tree]
+    while level:
+        depth += 1
+        level = [child for node in level for child in node.iter_child_nodes()]
+    return depth
+
+
+# What a filter or an operator raises when it is given what it is not made for.
+_FAILURES = (TemplateError, TypeError, ValueError, AttributeError, ArithmeticError, LookupError, RecursionError)
+
+
 def render(text: str, rule: Rule, rows: Sequence[Row], loop: Mapping[str, Any] | None = None) -> str:
     """`text` (a rule's title or message) for these rows. Raises TemplateProblem."""
     template = compile_template(text)
     params = {name: param.value for name, param in rule.params.items()}
-    places = Many(map(_traced, rows[:MAX_REACH]), len(rows))
+    names = {"places": Many(rows), "total": totals(rows), "params": params, "loop": Fields(loop or {})}
     parts: list[str] = []
     size = 0
+    _work.set([MAX_WORK])
     try:
-        for part in template.generate(places=places, total=totals(rows), params=params, loop=_traced(dict(loop or {}))):
+        for part in template.generate(**names):
             parts.append(part)
             size += len(part)
             if size > MAX_TEXT:
                 raise TemplateProblem(f"writes more than {MAX_TEXT} characters")
         return "".join(parts).strip()
-    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, RecursionError) as error:
+    except _FAILURES as error:
         raise TemplateProblem(str(error)) from None
 
 
@@ -248,6 +318,6 @@ def totals(rows: Sequence[Row]) -> dict[str, float]:
 def _traced(value: Any) -> Any:
     if isinstance(value, str):
         return Traced(clean(value))
-    if isinstance(value, dict):
-        return {key: _traced(item) for key, item in islice(value.items(), MAX_COLUMNS)}
-    return Many(map(_traced, value[:MAX_REACH]), len(value)) if isinstance(value, list | tuple) else value
+    if isinstance(value, Mapping):
+        return Fields(value)
+    return Many(value) if isinstance(value, list | tuple) else value

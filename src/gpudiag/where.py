@@ -15,22 +15,25 @@ Connection = duckdb.DuckDBPyConnection
 _BEFORE_CALL = {Edit.TO_WORKERS, Edit.DROP_RANGE, Edit.GRAPH_REGION, Edit.FUSE_KERNELS}
 _LINES = 5  # lines a place: more is a listing, not a pointer
 _PLACES = 8  # places a finding
+LOOKED_AT = 20  # rows a finding: each takes some queries, and a rule of the user's may give a thousand
 
 
-def places(con: Connection, rule: Rule, rows: Sequence[Mapping[str, Any]], loop: int | None) -> tuple[Place, ...]:
+def places(
+    con: Connection, rule: Rule, rows: Sequence[Mapping[str, Any]], loop: int | None, looked_at: int = LOOKED_AT
+) -> tuple[Place, ...]:
     """The places of a finding, worst first: for each row its lines where samples name them, else its range or kernel.
 
     rows: as the rule's query ordered them. A row's `share` is its part of the loop; a place's share is its part of the
-    finding, estimated from samples.
+    finding, estimated from samples. looked_at: rows, worst first, whose lines are looked for.
     """
     weights = [float(row["share"]) if isinstance(row.get("share"), int | float) else 1.0 for row in rows]
     total = sum(weights) or 1.0
     found: list[Place] = []
-    for row, weight in zip(rows, weights, strict=True):
+    for number, (row, weight) in enumerate(zip(rows, weights, strict=True)):
         nvtx = row.get("nvtx_path") if "nvtx" in rule.locate else None
         kernel = row.get("kernel") if "kernel" in rule.locate else None
-        lines = _kernel_lines(con, row) if kernel else []
-        lines = lines or (_lines(con, rule, row, loop) if "python" in rule.locate else [])
+        lines = _kernel_lines(con, row) if kernel and number < looked_at else []
+        lines = lines or (_lines(con, rule, row, loop) if "python" in rule.locate and number < looked_at else [])
         for file, line, function, part in lines:
             found.append(
                 Place(file=file, line=line, function=function, nvtx=nvtx, kernel=kernel, share=part * weight / total)

@@ -12,34 +12,59 @@ import math
 from collections.abc import Mapping
 
 import duckdb
+import numpy as np
 
-from gpudiag.loops import Found, Settings, Turns, belonging, kernel_work
+from gpudiag.loops import Found, Settings, Turns, belonging, kernel_work, temporary
 from gpudiag.loops_nvtx import loops_from_nvtx
 from gpudiag.loops_period import loop_from_period, whole_run
+from gpudiag.part import WHOLE, Part
 
 Connection = duckdb.DuckDBPyConnection
 
 
-def detect(con: Connection) -> None:
+def detect(con: Connection, part: Part = WHOLE) -> None:
     """Fill `loop`, `iteration` and `window` from the events in the store; replaces what was there.
 
-    Needs the settings and the macros of the rules library to be loaded.
+    part: what was selected, where that is not all. Needs the settings and the macros of the rules library to be loaded.
     """
     con.execute('delete from loop; delete from iteration; delete from "window"')
     settings: Settings = dict(con.execute("select name, value from setting").fetchall())
     owners = belonging(con)
-    loops = loops_from_nvtx(con, settings, owners)
-    for (process,) in con.execute("select distinct process from gpu_op order by 1").fetchall():
-        inside = _annotated_work(con, loops, process)
-        if not _explained(con, inside, process, settings):
-            found = loop_from_period(con, process, settings, late=inside[1] < settings["min_ops"])
-            if found is None and inside[1] >= settings["min_ops"]:
-                continue  # nothing else repeats: what the annotated turns do not hold is start-up or comes after them
-            for loop in loops:
-                loop.runs = [run for run in loop.runs if run.process != process]
-            if found := found or whole_run(con, process, settings):
-                _add(loops, found, process, owners)
+    if part.repeats(settings["min_turns"]):
+        loops = part.found(owners)
+    else:
+        loops = part.whole_turns(con, loops_from_nvtx(con, settings, owners))
+        for (process,) in con.execute("select distinct process from gpu_op order by 1").fetchall():
+            _look_further(con, loops, process, settings, owners, part)
     _write(con, [loop for loop in loops if loop.runs], settings)
+
+
+def _look_further(
+    con: Connection,
+    loops: list[Found],
+    process: int,
+    settings: Settings,
+    owners: Mapping[int, tuple[str, int]],
+    part: Part,
+) -> None:
+    """Another loop of a process, unless those that were annotated stand for it."""
+    inside = _annotated_work(con, loops, process)
+    if _explained(con, inside, process, settings):
+        return
+    few = None if inside[1] else part.few_steps(process)
+    if few:
+        turns = len(few.runs[0].bounds)
+        cut = {**settings, "min_coverage": settings["min_coverage"] * turns / (turns + 2)}  # as may be one at each end
+        if _explained(con, _annotated_work(con, [few], process), process, cut):
+            _add(loops, few, process, owners)
+            return
+    found = part.whole_turn(con, loop_from_period(con, process, settings, late=inside[1] < settings["min_ops"]))
+    if found is None and inside[1] >= settings["min_ops"]:
+        return  # nothing else repeats: what the annotated turns do not hold is start-up or comes after them
+    for loop in loops:
+        loop.runs = [run for run in loop.runs if run.process != process]
+    if found := found or part.of_process(process) or part.clipped(con, whole_run(con, process, settings)):
+        _add(loops, found, process, owners)
 
 
 def _add(loops: list[Found], found: Found, process: int, owners: Mapping[int, tuple[str, int]]) -> None:
@@ -69,7 +94,7 @@ def _write(con: Connection, loops: list[Found], settings: Settings) -> None:
     for number, loop in enumerate(loops):
         part = _analysed_part(con, loop, settings)
         for run in loop.runs:
-            skip = _warm_up(len(run.bounds), settings)
+            skip = 0 if run.begun else _warm_up(len(run.bounds), settings)
             _write_turns(con, number, run, skip, skip + math.ceil(part * (len(run.bounds) - skip)))
     con.execute(
         """
@@ -88,50 +113,46 @@ def _write(con: Connection, loops: list[Found], settings: Settings) -> None:
         """,
         [len(loops), *([getattr(loop, field) for loop in loops] for field in ("name", "path", "source"))],
     )
-    con.execute("drop table if exists found_turn")
-    _write_windows(con)
+    runs = [run for loop in loops for run in loop.runs]
+    _write_windows(con, [run.process for run in runs if run.begun], [run.process for run in runs if run.goes_on])
 
 
 def _write_turns(con: Connection, loop: int, run: Turns, first: int, enough: int) -> None:
     """Add one process's turns of a loop, moved to where the GPU had finished what was queued before them.
 
     A host that runs far ahead passes its turns in microseconds; the work of each is done much later. Only turns that
-    will be analysed, from `first` up to `enough`, are moved.
+    will be analysed, from `first` up to `enough`, are moved, and of these none that was cut out of a longer one.
     """
-    # Turns can be many: as texts they cost a tenth of what lists of numbers do. A table, because the planner has to
-    # know how many there are, or it compares each with every operation.
-    texts = [",".join(str(bounds[side]) for bounds in run.bounds) for side in (0, 1)]
-    con.execute(
-        "create or replace temp table found_turn as select unnest(range(?)) as ordinal,"
-        " unnest(string_split(?, ','))::bigint as start, unnest(string_split(?, ','))::bigint as until",
-        [len(run.bounds), *texts],
-    )
-    con.execute(
-        """
-        insert into iteration
-        with done as (
-            select a.start, max(o."end") over (order by a.start, o.id rows unbounded preceding) as done
-            from gpu_op o join api_call a on a.id = o.api_call where o.process = $process and a.start < $last
-        ), moved as (
-            select distinct t.start, greatest(t.start, coalesce(d.done, t.start)) as begins
-            from (from found_turn where ordinal between $first and $enough) t asof left join done d on d.start < t.start
-        ), bounded as (
-            select t.ordinal, coalesce(b.begins, t.start) as begins, coalesce(e.begins, t.until) as ends
-            from found_turn t left join moved b on b.start = t.start left join moved e on e.start = t.until
+    ordinal = np.arange(len(run.bounds))
+    with temporary(con, "found_turn", ordinal=ordinal, start=run.bounds[:, 0], until=run.bounds[:, 1]):
+        con.execute(
+            """
+            insert into iteration
+            with done as (
+                select a.start, max(o."end") over (order by a.start, o.id rows unbounded preceding) as done
+                from gpu_op o join api_call a on a.id = o.api_call where o.process = $process and a.start < $last
+            ), moved as (
+                select distinct t.start, greatest(t.start, coalesce(d.done, t.start)) as begins
+                from (from found_turn where $moves and ordinal between $first and $enough) t
+                asof left join done d on d.start < t.start
+            ), bounded as (
+                select t.ordinal, coalesce(b.begins, t.start) as begins, coalesce(e.begins, t.until) as ends
+                from found_turn t left join moved b on b.start = t.start left join moved e on e.start = t.until
+            )
+            select (select count(*) from iteration) + ordinal, $loop, $process, $thread, ordinal, begins,
+                   greatest(begins, ends), ordinal >= $first, ordinal < $enough
+            from bounded
+            """,
+            {
+                "loop": loop,
+                "process": run.process,
+                "thread": run.thread,
+                "first": first,
+                "moves": run.moves,
+                "enough": enough,
+                "last": int(run.bounds[min(enough, len(run.bounds) - 1), 1]),
+            },
         )
-        select (select count(*) from iteration) + ordinal, $loop, $process, $thread, ordinal, begins,
-               greatest(begins, ends), ordinal >= $first, ordinal < $enough
-        from bounded
-        """,
-        {
-            "loop": loop,
-            "process": run.process,
-            "thread": run.thread,
-            "first": first,
-            "enough": enough,
-            "last": run.bounds[min(enough, len(run.bounds) - 1)][1],
-        },
-    )
 
 
 def _analysed_part(con: Connection, loop: Found, settings: Settings) -> float:
@@ -140,9 +161,9 @@ def _analysed_part(con: Connection, loop: Found, settings: Settings) -> float:
     for run in loop.runs:
         row = con.execute(
             "select count(*) from gpu_op where process = ? and start >= ? and start < ?",
-            [run.process, run.bounds[0][0], run.bounds[-1][1]],
-        ).fetchone()
-        operations += int(row[0]) if row else 0
+            [run.process, int(run.bounds[0, 0]), int(run.bounds[-1, 1])],
+        ).fetchall()[0]
+        operations += int(row[0])
     return min(1.0, settings["max_ops"] / max(operations, 1))
 
 
@@ -152,8 +173,11 @@ def _warm_up(turns: int, settings: Settings) -> int:
     return 0 if turns == 1 else min(wanted, turns // 2)
 
 
-def _write_windows(con: Connection) -> None:
-    """Per process: before the first steady turn, up to the last one's end, and after it."""
+def _write_windows(con: Connection, begun: list[int], going_on: list[int]) -> None:
+    """Per process: before the first steady turn, up to the last one's end, and after it, in the selected part.
+
+    begun, going_on: processes that were in the steady state where the part begins, and where it ends.
+    """
     con.execute(
         """
         insert into "window"
@@ -166,12 +190,19 @@ def _write_windows(con: Connection) -> None:
         ), steady as (
             select process, min(start) as first, max("end") as last
             from iteration where in_steady_state group by process
+        ), clipped as (
+            select process, greatest(s.first, coalesce(p.start, s.first)) as first,
+                   least(s.last, coalesce(p."end", s.last)) as last
+            from seen s left join part p using (process)
         ), bounded as (
-            select process, s.first, s.last, coalesce(t.first, s.last) as begins, coalesce(t.last, s.last) as ends
-            from seen s left join steady t using (process)
+            select process, s.first, s.last,
+                   if(list_contains($begun, process), s.first, greatest(s.first, coalesce(t.first, s.last))) as begins,
+                   if(list_contains($going_on, process), s.last, least(s.last, coalesce(t.last, s.last))) as ends
+            from clipped s left join steady t using (process)
         )
         select process, 'cold_start', first, greatest(first, begins) from bounded union all
         select process, 'steady_state', begins, ends from bounded where ends > begins union all
         select process, 'teardown', ends, greatest(last, ends) from bounded
-        """
+        """,
+        {"begun": begun, "going_on": going_on},
     )

@@ -6,6 +6,7 @@ loader here resolves scalars as YAML 1.2 does, so that what the editor accepts i
 
 from __future__ import annotations
 
+import os
 import re
 import stat
 from collections.abc import Hashable, Iterable
@@ -18,7 +19,8 @@ import yaml
 from gpudiag.errors import GpudiagError
 
 MAX_BYTES = 256 * 1024  # the longest rule is a few KB; anything near this is not a rule
-MAX_ALIASES = 20  # enough to share a row in a test; far too few for a "billion laughs" file
+MAX_ALIASES = 20  # enough to share a row in a test; far too few for a "billion laughs" file,
+MAX_VALUES = 20_000  # even where each of them doubles what it repeats; the longest test of ours holds 1,500
 MAX_DEPTH = 40  # libyaml overflows the stack, and the process dies, on nesting of some ten thousand
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C parser is ten times faster
@@ -73,12 +75,16 @@ def read(path: Path) -> YamlFile:
 def read_text(path: Path) -> str:
     """The text of a small regular file: what a pipe or a device would give never ends. Raises GpudiagError."""
     try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise GpudiagError(f"{path}: is not a regular file; remove or rename it.")
-        if status.st_size > MAX_BYTES:
+        # Opened first, then looked at: another file may take its name meanwhile. A pipe without writer does not block.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise IsADirectoryError
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
             raise GpudiagError(f"{path}: is larger than {MAX_BYTES // 1024} KiB; split it into smaller files.")
-        return path.read_bytes().decode("utf-8")
+        return data.decode("utf-8-sig")  # some editors begin a file with a byte-order mark
+    except IsADirectoryError:
+        raise GpudiagError(f"{path}: is not a regular file; remove or rename it.") from None
     except OSError as error:
         raise GpudiagError(f"{path}: cannot be read ({error.strerror}); check the path.") from None
     except UnicodeDecodeError as error:
@@ -111,9 +117,16 @@ def parse(text: str, path: Path) -> YamlFile:
 
 def _refuse_bombs(text: str, path: Path) -> None:
     """Events are parsed without recursion, so this is safe on any text; composing nodes is not."""
-    aliases = depth = 0
+    aliases = depth = values = 0
     for event in yaml.parse(text, _Loader):
+        line = event.start_mark.line + 1 if event.start_mark else 1
         aliases += isinstance(event, yaml.AliasEvent)
+        values += isinstance(event, yaml.ScalarEvent)
+        if tag := getattr(event, "tag", None):
+            # What a tag makes of a value is Python's business, and half of those that YAML names end in a traceback.
+            raise GpudiagError(f"{path}:{line}: uses the YAML tag {tag:.40}; write the plain value.")
+        if values > MAX_VALUES:
+            raise GpudiagError(f"{path}:{line}: holds more than {MAX_VALUES:,} values; that is no rule.")
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH:
             raise GpudiagError(f"{path}: is nested more than {MAX_DEPTH} levels deep; that is no rule.")
@@ -125,6 +138,8 @@ def _mark(node: yaml.Node, loc: Loc, lines: dict[Loc, int], path: Path, open_nod
     if id(node) in open_nodes:
         raise GpudiagError(f"{path}:{node.start_mark.line + 1}: an alias contains itself; write the value out.")
     lines.setdefault(loc, node.start_mark.line + 1)
+    if len(lines) > MAX_VALUES:
+        raise GpudiagError(f"{path}: its aliases stand for more than {MAX_VALUES:,} values; write out those it needs.")
     open_nodes.add(id(node))
     if isinstance(node, yaml.MappingNode):
         seen: set[Hashable] = set()

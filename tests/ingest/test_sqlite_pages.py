@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 import duckdb
@@ -33,8 +34,9 @@ def make(path: Path, rows: list[tuple[object, ...]], page: int = 512) -> int:
 
 def decoded(path: Path, root: int, wanted: list[int]) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = []
-    for ids, columns in Pages(path).batches(root, 3, wanted):
-        rows += zip(ids.tolist(), *(column.tolist() for column in columns), strict=True)
+    with closing(Pages(path)) as pages:
+        for ids, columns in pages.batches(root, 3, wanted):
+            rows += zip(ids.tolist(), *(column.tolist() for column in columns), strict=True)
     return rows
 
 
@@ -73,7 +75,7 @@ def test_damaged_pages_never_crash(tmp_path: Path) -> None:
 
 def test_the_reader_goes_on_after_a_page_that_is_not_plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "PAGES_FROM", 100)
-    monkeypatch.setattr("gpudiag.ingest.sqlite_pages.ROWS", 500)
+    monkeypatch.setattr("gpudiag.ingest.sqlite_pages.BATCH_BYTES", 8 << 10)
     rows: list[tuple[object, ...]] = [(i, None if i % 7 else i, "no number" if i > 1500 else i) for i in range(2000)]
     make(tmp_path / "t.sqlite", rows)
     con = duckdb.connect()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from gpudiag import duration
 from gpudiag.errors import GpudiagError
+from gpudiag.selection import Selection, select
 
 AnyPath = str | os.PathLike[str]
 Time = str | timedelta
@@ -63,3 +64,32 @@ def _nanoseconds(time: object) -> float:
     if not isinstance(time, str):  # seconds or milliseconds? Either is plausible, and wrong by a thousand.
         raise GpudiagError(f"iteration_time={_shown(time)} has no unit: write it as '3.57ms', or give a timedelta.")
     return duration.nanoseconds(time)
+
+
+def selection(within: object, nvtx: object, device: object, process: object, rank: object) -> Selection:
+    """Raises GpudiagError where one is not of its kind."""
+    if within is not None and not isinstance(within, str):
+        raise GpudiagError(f"range={_shown(within)} has no unit: write it as '2s:5s'.")
+    processes = [str(one) if _is_count(one) else one for one in _several(process)]
+    return select(
+        within,
+        _all("nvtx", "a text", _several(nvtx), lambda one: isinstance(one, str)),
+        _all("device", "a number from 0", _several(device), _is_count),
+        _all("process", "an id or a name", processes, lambda one: isinstance(one, str)),
+        _all("rank", "a number from 0", _several(rank), _is_count),
+    )
+
+
+def _several(given: object) -> list[Any]:
+    return list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else [given]
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
+
+
+def _all(name: str, wanted: str, values: list[Any], fits: Callable[[object], bool]) -> list[Any]:
+    wrong = next((value for value in values if not fits(value)), None)
+    if wrong is not None or None in values:
+        raise GpudiagError(f"{name}={_shown(wrong)} is not {wanted}.")
+    return values

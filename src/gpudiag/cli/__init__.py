@@ -4,7 +4,7 @@ Exit codes: 0 done; 1 a finding at or above --fail-on, or a rule with a problem;
 cannot be read; 129, 130, 143 hung up, interrupted, terminated.
 """
 
-from gpudiag.cli import check, comment, completion, diff, explain, nextsteps, rules
+from gpudiag.cli import cache, check, comment, completion, diff, explain, nextsteps, rules
 from gpudiag.cli.root import main
 
 __all__ = ["main"]
@@ -16,6 +16,7 @@ for command in (
     explain.explain,
     nextsteps.next_steps,
     rules.rules,
+    cache.cache,
     completion.completion,
 ):
     main.add_command(command)

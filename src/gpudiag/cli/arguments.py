@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import click
 
-from gpudiag import duration
+from gpudiag import duration, memory
 from gpudiag.cli.completion import captures
 from gpudiag.errors import GpudiagError
 from gpudiag.report import formats
+from gpudiag.selection import select, times
 
 
 def _thresholds(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
@@ -53,7 +56,7 @@ FILES = click.argument(
     metavar="FILE...",
     nargs=-1,
     required=True,
-    type=click.Path(path_type=Path),
+    type=click.Path(path_type=Path, readable=False),  # reading it says more than click does
     shell_complete=captures,
 )
 FORMAT = click.option(
@@ -98,5 +101,102 @@ TIMES = click.option(
     callback=_iteration_times,
     help="How long one iteration takes without the profiler, such as 3.57ms, or step=3.57ms for the loop `step`: gains "
     "of CPU-bound loops then rest on it. Repeatable.",
+)
+
+
+def _range(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> str | None:
+    if len(values) > 1:
+        raise click.BadParameter("only one range can be selected.")
+    for value in values:
+        try:
+            times(value)
+        except GpudiagError as error:
+            raise click.BadParameter(str(error)) from None
+    return values[0] if values else None
+
+
+_SELECTING = (
+    click.option(
+        "--range",
+        "within",
+        metavar="START:END",
+        multiple=True,
+        callback=_range,
+        help="Only this time, such as 2s:5s, 250ms: or :5s, counted from the beginning of the capture as Nsight "
+        "Systems shows it; of several files, of the first one, where they say when they began. What overlaps the time "
+        "counts, but only iterations that lie in it as a whole.",
+    ),
+    click.option(
+        "--nvtx",
+        metavar="NAME",
+        multiple=True,
+        help="Only NVTX ranges of this message, or of this name in the report, and the GPU work launched in them; "
+        "NAME@DOMAIN for those of one domain. They are the loop if they repeat; else what repeats inside. Repeatable.",
+    ),
+    click.option(
+        "--device",
+        "devices",
+        metavar="N",
+        multiple=True,
+        type=click.IntRange(0, 2**31 - 1),
+        help="Only the GPU with this CUDA number, and the processes that use it. Repeatable.",
+    ),
+    click.option(
+        "--process",
+        "processes",
+        metavar="PID|NAME",
+        multiple=True,
+        help="Only the process with this id, or those of this executable. Repeatable.",
+    ),
+    click.option(
+        "--rank",
+        "ranks",
+        metavar="N",
+        multiple=True,
+        type=click.IntRange(0, 2**31 - 1),
+        help="Only this rank; file names such as report.rank1.nsys-rep tell it. Repeatable.",
+    ),
+)
+_Command = TypeVar("_Command", bound=Callable[..., None])
+
+
+def selecting(command: _Command) -> _Command:
+    """Options that select a part of a capture, handed over as one `selection`."""
+
+    @functools.wraps(command)
+    def selected(
+        *args: Any,
+        within: str | None,
+        nvtx: tuple[str, ...],
+        devices: tuple[int, ...],
+        processes: tuple[str, ...],
+        ranks: tuple[int, ...],
+        **rest: Any,
+    ) -> None:
+        command(*args, selection=select(within, nvtx, devices, processes, ranks), **rest)
+
+    for option in reversed(_SELECTING):
+        option(selected)
+    return cast("_Command", selected)
+
+
+def _memory(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
+    try:
+        return memory.parse(value) if value is not None else None
+    except GpudiagError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+MEMORY = click.option(
+    "--memory-limit",
+    metavar="SIZE",
+    callback=_memory,
+    help="About how much memory to take, such as 2GB; what does not fit goes to temporary files.  [default: 0.8 GB, "
+    "and a little more where captures are many gigabytes]",
+)
+NO_CACHE = click.option(
+    "--no-cache",
+    is_flag=True,
+    help="Read large captures anew and keep nothing for the next time; see `gpudiag cache`.",
 )
 VERBOSE = click.option("-v", "--verbose", is_flag=True, help="Name every stage on stderr.")

@@ -8,9 +8,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpudiag.cli.arguments import FILES, OUTPUT, PAGE_FORMAT, RULE_DIRS, THRESHOLDS, TIMES, VERBOSE
+from gpudiag.cli.arguments import (
+    FILES,
+    MEMORY,
+    NO_CACHE,
+    OUTPUT,
+    PAGE_FORMAT,
+    RULE_DIRS,
+    THRESHOLDS,
+    TIMES,
+    VERBOSE,
+    selecting,
+)
 from gpudiag.cli.common import deliver, hurry, say
 from gpudiag.cli.sections import FAILED, Command
+from gpudiag.selection import Selection
 
 if TYPE_CHECKING:
     from gpudiag.gate.config import Config
@@ -75,6 +87,9 @@ EXIT_CODES = (
 @RULE_DIRS
 @THRESHOLDS
 @TIMES
+@selecting
+@MEMORY
+@NO_CACHE
 @VERBOSE
 def check(
     files: tuple[Path, ...],
@@ -88,6 +103,9 @@ def check(
     rule_dirs: tuple[Path, ...],
     overrides: dict[str, float],
     times: dict[str, float],
+    selection: Selection,
+    memory_limit: int | None,
+    no_cache: bool,
     verbose: bool,
 ) -> None:
     """Hold a program to its performance budgets: a gate for CI.
@@ -112,9 +130,10 @@ def check(
     rules = library.load(rule_dirs).with_overrides(overrides)
     settings = rules.setting_values
     with progress() as quiet:
-        report = pipeline.report(files, Options(rule_dirs, overrides, times, progress=say if verbose else quiet))
+        options = Options(rule_dirs, overrides, times, say if verbose else quiet, not no_cache, selection, memory_limit)
+        report = pipeline.report(files, options)
     if init:
-        start(report, settings, config_file or output, [*map(str, files), *_again(rule_dirs, times)])
+        start(report, settings, config_file or output, [*map(str, files), *_again(rule_dirs, times, selection)])
         return
     if update_baseline and baseline_path:
         before = update(report, config, before, settings, baseline_path)
@@ -138,11 +157,12 @@ def check(
         raise click.exceptions.Exit(1)
 
 
-def _again(rule_dirs: tuple[Path, ...], times: dict[str, float]) -> list[str]:
+def _again(rule_dirs: tuple[Path, ...], times: dict[str, float], selection: Selection) -> list[str]:
     """The options that the next call needs, too."""
     rules = [word for folder in rule_dirs for word in ("--rules", str(folder))]
     named = {f"{loop}=" if loop else "": value for loop, value in times.items()}
-    return rules + [word for loop, ns in named.items() for word in ("--iteration-time", f"{loop}{ns / 1e6:.12g}ms")]
+    given = rules + [word for loop, ns in named.items() for word in ("--iteration-time", f"{loop}{ns / 1e6:.12g}ms")]
+    return given + selection.options
 
 
 def _config_path(given: Path | None, with_baseline: bool) -> Path | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpudiag.cli.arguments import FILES, RULE_DIRS, THRESHOLDS, TIMES, VERBOSE
+from gpudiag.cli.arguments import FILES, NO_CACHE, RULE_DIRS, THRESHOLDS, TIMES, VERBOSE
 from gpudiag.cli.common import deliver, ended, hurry, say
 from gpudiag.cli.sections import FAILED, Command
 
@@ -66,6 +66,7 @@ EXIT_CODES = (
 @RULE_DIRS
 @THRESHOLDS
 @TIMES
+@NO_CACHE
 @VERBOSE
 def comment(
     files: tuple[Path, ...],
@@ -77,6 +78,7 @@ def comment(
     rule_dirs: tuple[Path, ...],
     overrides: dict[str, float],
     times: dict[str, float],
+    no_cache: bool,
     verbose: bool,
 ) -> None:
     """Put the report on a GitHub pull request, as one comment that is kept up to date.
@@ -107,7 +109,7 @@ def comment(
                 say("nothing to do: no open pull request has this commit; it was closed, or pushed to since.")
                 return
 
-        options = Options(rule_dirs, overrides, times, progress=stage)
+        options = Options(rule_dirs, overrides, times, stage, not no_cache)
         report = _report(files, options)
         before = [_report(side, replace(options, iteration_times={})) for side in _sides(base)]
         body = _body(report, before, key)

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpudiag.cli.arguments import OUTPUT, THRESHOLDS, VERBOSE, loop_times
+from gpudiag.cli.arguments import NO_CACHE, OUTPUT, THRESHOLDS, VERBOSE, loop_times
 from gpudiag.cli.common import deliver, hurry, say
 from gpudiag.cli.completion import captures
 from gpudiag.cli.sections import FAILED, Command
 from gpudiag.errors import GpudiagError
 
 if TYPE_CHECKING:
-    from gpudiag.model import Diff, Report
-    from gpudiag.options import Progress
+    from gpudiag.model import Diff
 
 VERDICTS = (
     ("regression", "head is slower, and two recordings of one program do not differ by as much"),
@@ -64,14 +63,14 @@ def _times(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> di
 
 
 @click.command(cls=Command, sections={"Verdicts": VERDICTS, "Exit codes": EXIT_CODES}, examples=EXAMPLES)
-@click.argument("base", metavar="BASE", type=click.Path(path_type=Path), shell_complete=captures)
-@click.argument("head", metavar="HEAD", type=click.Path(path_type=Path), shell_complete=captures)
+@click.argument("base", metavar="BASE", type=click.Path(path_type=Path, readable=False), shell_complete=captures)
+@click.argument("head", metavar="HEAD", type=click.Path(path_type=Path, readable=False), shell_complete=captures)
 @click.option(
     "--base",
     "more_base",
     metavar="FILE",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=click.Path(path_type=Path, readable=False),
     help="Another recording of the base, of the same program: shows how much runs differ. Repeatable.",
 )
 @click.option(
@@ -79,7 +78,7 @@ def _times(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> di
     "more_head",
     metavar="FILE",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=click.Path(path_type=Path, readable=False),
     help="Another recording of the head. Repeatable.",
 )
 @click.option(
@@ -116,6 +115,7 @@ def _times(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> di
 )
 @click.option("--fail-on-regression", is_flag=True, help="The same as --fail-on regression.")
 @THRESHOLDS
+@NO_CACHE
 @VERBOSE
 def diff(
     base: Path,
@@ -129,6 +129,7 @@ def diff(
     fail_on: tuple[str, ...],
     fail_on_regression: bool,
     overrides: dict[str, float],
+    no_cache: bool,
     verbose: bool,
 ) -> None:
     """Compare two recordings: is HEAD faster or slower than BASE, by how much, and why.
@@ -138,7 +139,8 @@ def diff(
     profiler adds and what runs differ by. --set takes thresholds called settings.diff_….
     """
     hurry()
-    from gpudiag import comparison, library
+    from gpudiag import comparison, library, pipeline
+    from gpudiag.options import Options
     from gpudiag.report import diffpage
     from gpudiag.report import output as place
     from gpudiag.report.terminal import progress
@@ -149,7 +151,8 @@ def diff(
     form = form or {".md": "markdown", ".json": "json"}.get(output.suffix.lower() if output else "", "text")
     settings = _settings(overrides, library.load().with_overrides(overrides).setting_values)
     with progress() as quiet:
-        sides = [_reports(side, say if verbose else quiet) for side in files]
+        options = Options(progress=say if verbose else quiet, cached=not no_cache)
+        sides = [[pipeline.report([file], options) for file in side] for side in files]
     found = comparison.compare(sides[0], sides[1], settings, base_times, head_times)
     write = {"text": diffpage.text, "markdown": diffpage.markdown, "json": diffpage.as_json}[form]
     deliver(write(found), output, in_colour=form == "markdown")
@@ -190,10 +193,3 @@ def _settings(overrides: Mapping[str, float], values: dict[str, float]) -> dict[
 
     ranges.check(values)
     return values
-
-
-def _reports(files: tuple[Path, ...], progress: Progress) -> list[Report]:
-    from gpudiag import pipeline
-    from gpudiag.options import Options
-
-    return [pipeline.report([file], Options(progress=progress)) for file in files]

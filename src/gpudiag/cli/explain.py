@@ -7,10 +7,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpudiag.cli.arguments import FILES, FORMAT, OUTPUT, RULE_DIRS, THRESHOLDS, TIMES, VERBOSE
+from gpudiag.cli.arguments import (
+    FILES,
+    FORMAT,
+    MEMORY,
+    NO_CACHE,
+    OUTPUT,
+    RULE_DIRS,
+    THRESHOLDS,
+    TIMES,
+    VERBOSE,
+    selecting,
+)
 from gpudiag.cli.common import deliver, hurry, say
 from gpudiag.cli.sections import FAILED, Command
 from gpudiag.report import formats
+from gpudiag.selection import Selection
 
 if TYPE_CHECKING:
     from gpudiag.model import Report
@@ -32,6 +44,8 @@ EXAMPLES = (
     ("gpudiag explain report.nsys-rep kernels.ncu-rep", "a timeline and what its kernels do, in one report"),
     ("gpudiag explain rank*.nsys-rep", "all ranks of one job"),
     ("gpudiag explain report.sqlite --iteration-time step=3.57ms", "gains in real time, not in the profiler's"),
+    ("gpudiag explain report.nsys-rep --range 2s:5s", "only these seconds of a long recording"),
+    ("gpudiag explain report.nsys-rep --nvtx train_step", "the training step, not the evaluation"),
     ("gpudiag explain report.sqlite -o report.json --fail-on high", "in a script: the whole report as JSON"),
 )
 EXIT_CODES = (("0", "done; nothing reached --fail-on"), ("1", "a finding is at least as severe as --fail-on"), FAILED)
@@ -59,6 +73,9 @@ EXIT_CODES = (("0", "done; nothing reached --fail-on"), ("1", "a finding is at l
 @RULE_DIRS
 @THRESHOLDS
 @TIMES
+@selecting
+@MEMORY
+@NO_CACHE
 @VERBOSE
 def explain(
     files: tuple[Path, ...],
@@ -68,12 +85,15 @@ def explain(
     rule_dirs: tuple[Path, ...],
     overrides: dict[str, float],
     times: dict[str, float],
+    selection: Selection,
+    memory_limit: int | None,
+    no_cache: bool,
     verbose: bool,
 ) -> None:
     """Explain what Nsight Systems or Nsight Compute recorded.
 
     Says what is slow, why, where, and what each fix is worth; first things first. Files are opened read-only, and
-    nothing is written beside them.
+    nothing is written beside them. What was read of large ones is kept in your cache (`gpudiag cache info`).
     """
     hurry()
     from gpudiag import pipeline
@@ -85,7 +105,7 @@ def explain(
         place.check(output, files)
     form = form or chosen(output)
     with progress() as quiet:
-        options = Options(rule_dirs, overrides, times, progress=say if verbose else quiet)
+        options = Options(rule_dirs, overrides, times, say if verbose else quiet, not no_cache, selection, memory_limit)
         picture = None
         if formats.BY_NAME[form].drawn:
             report, picture = pipeline.pictured(files, options)

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import click
 
-from gpudiag.cli.arguments import FILES, OUTPUT, PAGE_FORMAT, THRESHOLDS, TIMES, VERBOSE
+from gpudiag.cli.arguments import FILES, MEMORY, NO_CACHE, OUTPUT, PAGE_FORMAT, THRESHOLDS, TIMES, VERBOSE, selecting
 from gpudiag.cli.common import deliver, hurry, say
 from gpudiag.cli.sections import FAILED, Command
+from gpudiag.selection import Selection
 
 
 @click.command(
@@ -26,6 +27,9 @@ from gpudiag.cli.sections import FAILED, Command
 @OUTPUT
 @THRESHOLDS
 @TIMES
+@selecting
+@MEMORY
+@NO_CACHE
 @VERBOSE
 def next_steps(
     files: tuple[Path, ...],
@@ -33,6 +37,9 @@ def next_steps(
     output: Path | None,
     overrides: dict[str, float],
     times: dict[str, float],
+    selection: Selection,
+    memory_limit: int | None,
+    no_cache: bool,
     verbose: bool,
 ) -> None:
     """Name the kernels worth a profile with Nsight Compute, and how.
@@ -50,7 +57,7 @@ def next_steps(
     if output:
         place.check(output, files)
     with progress() as quiet:
-        options = Options(overrides=overrides, iteration_times=times, progress=say if verbose else quiet)
+        options = Options((), overrides, times, say if verbose else quiet, not no_cache, selection, memory_limit)
         steps = nextsteps.next_steps(files, options)
     if form == "json":
         deliver(nextpage.as_json(steps), output)

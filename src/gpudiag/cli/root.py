@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any, NoReturn
@@ -43,7 +46,9 @@ def _tidy_end() -> Iterator[None]:
         for other in taken:
             signal.signal(other, signal.SIG_IGN)
         received.append(number)
-        signal.alarm(GRACE_S)  # an exception at the wrong place may leave a lock behind: end all the same
+        _hush()
+        _thread.start_new_thread(_give_up, (128 + number,))  # unlike others, it takes no lock that may be held here
+        signal.alarm(2 * GRACE_S)  # an exception at the wrong place may leave a lock behind: end all the same
         raise SystemExit(128 + number)
 
     received: list[int] = []
@@ -59,6 +64,24 @@ def _tidy_end() -> Iterator[None]:
             raise SystemExit(128 + received[0]) from None
         for number, handler in taken.items():
             signal.signal(number, handler)
+
+
+def _hush() -> None:
+    """What breaks in other threads on the way out is nobody's concern: they wait for locks that are gone."""
+    if "concurrent.futures" in sys.modules:  # else there are no other threads
+        import logging
+        import threading
+
+        logging.disable()
+        threading.excepthook = lambda _: None
+
+
+def _give_up(code: int) -> NoReturn:
+    """Ends the process although a query is still at work, which cannot be stopped."""
+    time.sleep(GRACE_S)
+    if workfolder := sys.modules.get("gpudiag.workfolder"):
+        workfolder.remove_all()
+    os._exit(code)
 
 
 def _hold_standard_streams() -> None:
@@ -101,7 +124,7 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
         "Read captures": ("explain", "next"),
         "Compare and share": ("diff", "check", "comment"),
         "Rules": ("rules",),
-        "Set up": ("completion",),
+        "Set up": ("cache", "completion"),
     },
     sections={
         "Exit codes": (
@@ -114,6 +137,8 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
             ("NO_COLOR", "if set, no colour; a file or pipe never gets any, nor a terminal with TERM=dumb"),
             ("PATH", "nsys opens .nsys-rep files, ncu opens .ncu-rep files; the rest is read without them"),
             ("TMPDIR", "where a large capture's working copy is kept while it is read (else /tmp)"),
+            ("XDG_CACHE_HOME", "where it is kept for the next time, in gpudiag/ (else ~/.cache); see `gpudiag cache`"),
+            ("GPUDIAG_CACHE_SIZE", "how much may be kept there, such as 20GB (else 10GB); 0 keeps nothing"),
         ),
     },
 )

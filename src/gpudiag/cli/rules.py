@@ -49,7 +49,7 @@ def list_rules(rule_dirs: tuple[Path, ...]) -> None:
     """
     from gpudiag import authoring
 
-    deliver(ended(authoring.rule_index(_library(rule_dirs))), in_colour=True)
+    _print(authoring.rule_index(_library(rule_dirs)))
 
 
 @rules.command(
@@ -69,7 +69,7 @@ def show(code: str, rule_dirs: tuple[Path, ...]) -> None:
     """
     from gpudiag import authoring
 
-    deliver(ended(authoring.rule_page(_library(rule_dirs), code)), in_colour=True)
+    _print(authoring.rule_page(_library(rule_dirs), code))
 
 
 @rules.command(
@@ -89,9 +89,10 @@ def check(directory: Path | None, only: str | None) -> None:
     DIR is a folder of rules; the built-in ones are checked if none is given.
     """
     from gpudiag import authoring
+    from gpudiag.report.escape import inert, one_line
 
     problems = authoring.check([directory] if directory else [], only=only)
-    deliver("".join(f"{problem}\n" for problem in problems) or "no problems\n")
+    deliver("".join(f"{inert(one_line(str(problem)))}\n" for problem in problems) or "no problems\n")
     if problems:
         raise click.exceptions.Exit(1)
 
@@ -134,6 +135,12 @@ def schema() -> None:
     from gpudiag import authoring
 
     deliver(ended(authoring.schema_json()))
+
+
+def _print(markdown: str) -> None:
+    from gpudiag.report.escape import console
+
+    deliver(console(ended(markdown)), in_colour=True)
 
 
 def _library(rule_dirs: tuple[Path, ...]) -> Library:

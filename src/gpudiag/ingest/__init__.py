@@ -4,19 +4,54 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
 
 from gpudiag.errors import GpudiagError
 
+Say = Callable[[str], None]
 
-def ingest(path: Path, con: duckdb.DuckDBPyConnection, workdir: Path) -> None:
+
+def _silent(_: str) -> None:
+    """Nobody listens."""
+
+
+def ingest(path: Path, con: duckdb.DuckDBPyConnection, workdir: Path, say: Say = _silent) -> None:
     """Detect what `path` is and add it to the store behind `con`, whose canonical tables exist.
 
-    Intermediate files go to `workdir`, nothing is written beside the input. Raises GpudiagError with one sentence when
-    the input cannot be read; the store is then incomplete.
+    Intermediate files go to `workdir`, nothing is written beside the input. say: hears what takes longer than it might.
+    Raises GpudiagError with one sentence when the input cannot be read, or changes meanwhile, and duckdb.Error where
+    the store cannot be written; the store is then incomplete.
     """
+    before = _state(path)
+    try:
+        _ingest(path, con, workdir, say)
+    except Exception:  # whatever a reader stumbles over, that is why
+        _unchanged(path, before)
+        raise
+    _unchanged(path, before)
+
+
+def _state(path: Path) -> object:
+    """What differs once somebody writes to the file, or puts another in its place; None where there is none."""
+    try:
+        files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+        found = [file.stat() for file in files]
+    except (OSError, ValueError):
+        return None
+    return [(one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns) for one in found]
+
+
+def _unchanged(path: Path, before: object) -> None:
+    """What was read of a file that changed under the reader belongs to no state that it ever had."""
+    if (now := _state(path)) != before:
+        what = "changed" if now else "disappeared"
+        raise GpudiagError(f"{path}: it {what} while it was read; wait until it is complete, then try again.") from None
+
+
+def _ingest(path: Path, con: duckdb.DuckDBPyConnection, workdir: Path, say: Say) -> None:
     # The drivers cost 100 ms to import: only reading pays for them.
     import adbc_driver_manager
 
@@ -26,13 +61,19 @@ def ingest(path: Path, con: duckdb.DuckDBPyConnection, workdir: Path) -> None:
     if kind in COMPRESSIONS.values():
         from gpudiag.ingest.unpack import unpack
 
-        file = unpack(path, kind, workdir, judge=lambda head: most_bytes(head, path))
+        file = unpack(path, kind, workdir, judge=lambda head: most_bytes(head, path.stat().st_size, path))
         kind = detect(file, shown=path)
     try:
-        _read(file, kind, con, workdir, path)
-    except (duckdb.Error, sqlite3.Error, adbc_driver_manager.Error) as error:
+        _read(file, kind, con, workdir, path, say)
+    # SQLite quotes what it stumbles over, and Python fails on it where that is not UTF-8.
+    except (duckdb.Error, sqlite3.Error, adbc_driver_manager.Error, UnicodeDecodeError) as error:
+        if isinstance(error, duckdb.OutOfMemoryException) or "Could not write" in str(error):
+            raise  # the store's memory or disk is full, which is no fault of the capture's
         reason = " ".join(str(error).split("\n\n")[0].split())[:200]
         raise GpudiagError(f"{path}: cannot be read, it may be damaged ({reason}); export the report again.") from error
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise GpudiagError(f"{path}: cannot be read ({reason}); check the file and its disk.") from error
 
 
 def _name(path: Path) -> str:
@@ -40,12 +81,11 @@ def _name(path: Path) -> str:
     return os.fsencode(path.name).decode("utf-8", "replace")
 
 
-def _read(file: Path, kind: str, con: duckdb.DuckDBPyConnection, workdir: Path, path: Path) -> None:
+def _read(file: Path, kind: str, con: duckdb.DuckDBPyConnection, workdir: Path, path: Path, say: Say) -> None:
     if kind == "ncu_csv":
         from gpudiag.ingest import ncu
 
-        ncu.read(file, con)
-        con.execute('update "input" set file = ? where id = (select max(id) from "input")', [_name(path)])
+        ncu.read(file, con, path)
         return
     if kind == "ncu_rep":
         from gpudiag.ingest import ncu_rep
@@ -60,7 +100,7 @@ def _read(file: Path, kind: str, con: duckdb.DuckDBPyConnection, workdir: Path, 
         from gpudiag.ingest.nsys_rep import export
 
         file = export(file, workdir)
-    source = ParquetSource(file, con) if file.is_dir() else SqliteSource(file, con)
+    source = ParquetSource(file, con) if file.is_dir() else SqliteSource(file, con, say)
     try:
         nsys.read(source, con, _name(path))
     finally:

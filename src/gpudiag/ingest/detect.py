@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 
 from gpudiag.errors import GpudiagError
+from gpudiag.ingest import foreign
 from gpudiag.ingest.sqlite import tables, uri
 
 HEAD = 65_536
@@ -18,25 +19,8 @@ SUPPORTED = ("nsys_sqlite", "nsys_parquet", "nsys_rep", "ncu_csv", "ncu_rep")
 COMPRESSIONS = {b"\x1f\x8b": "gz", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 
 _DATABASE = "sqlite"
-_READS = (
-    "gpudiag reads Nsight Systems exports (.sqlite, .nsys-rep), and Nsight Compute reports (.ncu-rep) and their CSV"
-    " (`ncu --csv --page raw`)"
-)
-_UNSUPPORTED = {
-    "trace_json": "this is a PyTorch or Chrome trace, which is not read yet; capture the program with `nsys profile`",
-    "nvidia_smi_csv": "this is an nvidia-smi log, which is not read yet; it has no timeline to explain: capture the"
-    " program with `nsys profile`",
-    "nvidia_smi_table": "this is a dump of nvidia-smi's table, which is not read; capture the program with"
-    " `nsys profile`",
-    "pstats": "this is a cProfile file, which is not read yet; capture the program with"
-    " `nsys profile --python-sampling=true`",
-    "ncu_semicolons": "this Nsight Compute page is separated by semicolons, as spreadsheets save it; give the CSV as"
-    " `ncu --csv --page raw` wrote it, separated by commas",
-    "nsys_stats": "this is the text of `nsys stats`, whose sums hold no timeline; give the report it was made from",
-    "sqlite": "this is an SQLite database, but not an Nsight Systems export; " + _READS,
-    "hdf5": "this is an HDF5 file; export the report again with `nsys export --type=sqlite --include-json=true`",
-    "parquet": "this is a single Parquet table; give the folder that `nsys export --type=parquetdir` wrote",
-}
+_JOURNAL = bytes.fromhex("d9d505f920a163d7")
+"""How a rollback journal begins that is needed to read its database (SQLite file format, 3)."""
 
 
 def detect(path: Path, shown: Path | None = None) -> str:
@@ -55,18 +39,23 @@ def detect(path: Path, shown: Path | None = None) -> str:
         with path.open("rb") as file:
             head, size = file.read(HEAD), os.fstat(file.fileno()).st_size
     except FileNotFoundError:
-        raise GpudiagError(f"{name}: there is no such file; check the path.") from None
-    except OSError as error:
-        raise GpudiagError(f"{name}: cannot be read ({error.strerror}); check its permissions.") from None
+        raise GpudiagError(f"{name}: {_absent(name)}.") from None
+    except PermissionError:
+        raise GpudiagError(f"{name}: cannot be read (Permission denied); check its permissions.") from None
+    except (OSError, ValueError) as error:  # a name may hold what no file's name can
+        reason = getattr(error, "strerror", None) or error
+        raise GpudiagError(f"{name}: cannot be read ({reason}); check the path.") from None
     kind = _of(head, name, unpacked=shown is not None)
     return _sqlite(path, head, size, name) if kind == _DATABASE else kind
 
 
-def most_bytes(head: bytes, name: Path) -> int:
-    """How many bytes the content of a compressed file that begins so may unfold to; GpudiagError if it is not read."""
+def most_bytes(head: bytes, packed: int, name: Path) -> int:
+    """How many bytes may unfold from so many that begin so; GpudiagError if such content is not read."""
     from gpudiag.ingest import ncu_page, unpack
 
-    return ncu_page.LIMIT if _of(head[:HEAD], name, unpacked=True) == "ncu_csv" else unpack.LIMIT
+    if _of(head[:HEAD], name, unpacked=True) == "ncu_csv":
+        return ncu_page.LIMIT
+    return min(unpack.LIMIT, max(unpack.SMALL, unpack.MOST_TIMES * packed))
 
 
 def _of(head: bytes, name: Path, *, unpacked: bool) -> str:
@@ -78,12 +67,26 @@ def _of(head: bytes, name: Path, *, unpacked: bool) -> str:
             if unpacked:
                 raise GpudiagError(f"{name}: the file is compressed twice; decompress it once and give the result.")
             return compression
-    kind = _binary(head) or _text(head) or ""
-    if kind in (*SUPPORTED, _DATABASE):
+    if kind := _binary(head):
         return kind
-    if kind in _UNSUPPORTED:
-        raise GpudiagError(f"{name}: {_UNSUPPORTED[kind]}.")
-    raise GpudiagError(f"{name}: this is not a profile that gpudiag knows; {_READS}.")
+    text = _decoded(head)
+    said = foreign.of_bytes(head)
+    if text is not None and not said:
+        # ncu prints its own messages (==PROF==) before the header.
+        lines = text.lstrip("\ufeff \t\r\n").splitlines()[:400]
+        if any(map(_is_ncu_header, lines)):
+            return "ncu_csv"
+        semicolons = any(_is_ncu_header(line.replace(";", ",")) for line in lines)
+        said = foreign.SEMICOLONS if semicolons else foreign.of_text(text)
+    raise GpudiagError(f"{name}: {said or foreign.UNKNOWN}.")
+
+
+def _absent(name: Path) -> str:
+    if str(name) == "-":
+        return "standard input is not read; save it to a file first and give that"
+    if re.match(r"\w{2,}:/", str(name)):
+        return "this is an address, and nothing is downloaded here; download the file first"
+    return "there is no such file; check the path"
 
 
 def _folder(path: Path) -> str:
@@ -91,6 +94,8 @@ def _folder(path: Path) -> str:
     for file in files:
         if not file.is_file():
             raise GpudiagError(f"{path}: {file.name} in it is not a file; export the report again.")
+        if not os.access(file, os.R_OK):
+            raise GpudiagError(f"{path}: {file.name} in it cannot be read; check its permissions.")
     if any("StringIds" in file.name for file in files):
         return "nsys_parquet"
     raise GpudiagError(
@@ -102,18 +107,11 @@ def _folder(path: Path) -> str:
 def _binary(head: bytes) -> str | None:
     if head.startswith(b"SQLite format 3\x00"):
         return _DATABASE
-    if head.startswith(b"PAR1"):
-        return "parquet"
-    if head.startswith(b"\x89HDF\r\n\x1a\n"):
-        return "hdf5"
     if head.startswith(b"NVR\x00"):
         return "ncu_rep"
     # The same header since 2018: .nsys-rep files, and .qdrep files as they were called until 2021.
     if head.startswith(b"NVIDIA Tegra Profiler Report"):
         return "nsys_rep"
-    # A marshalled dict, whose first key is a tuple of three: (file, line, function). The top bit marks a reference.
-    if len(head) > 2 and head[0] & 0x7F == 0x7B and head[1] & 0x7F in (0x28, 0x29) and head[2] == 3:
-        return "pstats"
     return None
 
 
@@ -123,11 +121,12 @@ def _sqlite(path: Path, head: bytes, size: int, name: Path) -> str:
     # The page count is valid only when both change counters agree (SQLite file format, 1.3.7).
     if head[24:28] == head[92:96] and pages * (65_536 if page == 1 else page) > size:
         raise GpudiagError(f"{name}: the database is cut short; copy it again or export the report again.")
+    _whole(path, head, name)
     try:
         con = sqlite3.connect(uri(path), uri=True)
         names = tables(con)
         con.close()
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # the second where SQLite quotes what is not UTF-8
         reason = " ".join(str(error).split())[:200]  # a damaged schema is quoted in it
         raise GpudiagError(f"{name}: the database is damaged ({reason}); export the report again.") from None
     marks = (
@@ -140,34 +139,32 @@ def _sqlite(path: Path, head: bytes, size: int, name: Path) -> str:
     )
     if "StringIds" in names and any(name.startswith(marks) for name in names):
         return "nsys_sqlite"
-    raise GpudiagError(f"{name}: {_UNSUPPORTED['sqlite']}.")
+    raise GpudiagError(f"{name}: {foreign.DATABASE}.")
 
 
-def _text(head: bytes) -> str | None:
-    text = _decoded(head)
-    if text is None:
-        return None
-    start = text.lstrip("\ufeff \t\r\n")
-    if start[:1] in "{[" and re.search(r'"(traceEvents|schemaVersion|deviceProperties|ph)"', start):
-        return "trace_json"
-    lines = start.splitlines()[:400]
-    if re.search(r"\| NVIDIA-SMI\s+[\d.]+", start):
-        return "nvidia_smi_table"
-    first = lines[0].lower() if lines else ""
-    if any(field in first for field in ("utilization.gpu", "memory.used", "power.draw", "temperature.gpu")):
-        return "nvidia_smi_csv"
-    if first.startswith("# gpu") and any(word in first for word in ("sm", "pwr", "mem")):
-        return "nvidia_smi_csv"
-    # ncu prints its own messages (==PROF==) before the header.
-    if any(_is_ncu_header(line) for line in lines):
-        return "ncu_csv"
-    if any(_is_ncu_header(line.replace(";", ",")) for line in lines):
-        return "ncu_semicolons"
-    if "** CUDA API Summary" in text or "** CUDA GPU Kernel Summary" in text or "Processing [" in text[:2000]:
-        return "nsys_stats"
-    if re.search(r"\*\* .* Summary \(\w+\):", text):
-        return "nsys_stats"
-    return None
+def _whole(path: Path, head: bytes, name: Path) -> None:
+    """Refuse a database of which a part lies beside it still. Reading that would write there, or lock the file."""
+    file = os.fspath(path.resolve())
+    if _begins(f"{file}-journal", _JOURNAL):
+        raise GpudiagError(
+            f"{name}: it was being written when its writer stopped ({path.name}-journal is beside it); export the"
+            " report again."
+        )
+    if head[18:20] == b"\x02\x02" and _begins(f"{file}-wal", b"\x37\x7f\x06"):
+        raise GpudiagError(
+            f"{name}: a part of it is in {path.name}-wal still; close what has it open, or run"
+            f" `sqlite3 FILE 'pragma wal_checkpoint(truncate)'`."
+        )
+
+
+def _begins(file: str, beginning: bytes) -> bool:
+    try:
+        if not stat.S_ISREG(os.stat(file).st_mode):
+            return False
+        with open(file, "rb") as beside:
+            return beside.read(len(beginning)) == beginning
+    except OSError:
+        return False
 
 
 def _is_ncu_header(line: str) -> bool:

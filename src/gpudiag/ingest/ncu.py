@@ -39,6 +39,10 @@ _SECTION_OF = {
     "UncoalescedSharedAccess": "SourceCounters",
     "HighPipeUtilization": "ComputeWorkloadAnalysis",
 }
+MOST_VALUE, MOST_A_SECOND, MOST_PERCENT = 1e15, 1e19, 1000
+"""No counter of a launch comes near: a petabyte, days in ns. Rates are of one-bit operations, up to 2e16 a second on an
+H200. Of a peak, a few counters read a little above 100 %."""
+
 _ESTIMATE = re.compile(r"Est(?:\.|imated) (Local )?Speedup: *([0-9]+(?:[.,][0-9]+)?) *%")
 
 
@@ -57,15 +61,19 @@ def looks_like(head: bytes) -> bool:
     return any(ncu_page.is_header(line) for line in ncu_page.decode(head).splitlines())
 
 
-def read(path: Path, con: Connection) -> None:
-    """Append one CSV page to the store's tables; GpudiagError when it cannot be read."""
-    page = ncu_page.read(path)
+def read(file: Path, con: Connection, path: Path | None = None) -> None:
+    """Append one CSV page to the store's tables; `path` is the user's file, of which `file` may be the content.
+
+    Raises GpudiagError when it cannot be read.
+    """
+    path = path or file
+    page = ncu_page.read(file, path)
     append(con, os.fsencode(path.name).decode("utf-8", "replace"), page, metrics(path, page))
 
 
 def append(con: Connection, file: str, page: Page, metrics: pl.DataFrame, lines: pl.DataFrame | None = None) -> None:
     """Append a page with the metrics it names; `lines`, where known: launch, and the columns of kernel_line."""
-    metrics = ncu_names.complete(metrics)
+    metrics = _possible(ncu_names.complete(metrics))
     launches = _profiles(page.launches, metrics)
     input_id = _next(con, "input")
     first = _next(con, "kernel_profile")
@@ -98,6 +106,20 @@ def metrics(path: Path, page: Page) -> pl.DataFrame:
     word = pl.when(pl.col("value").is_null()).then(pl.col("text")).alias("text")
     found = rows.join(cells, on=["text", "unit"], how="left", maintain_order="left")
     return _with_sentences(found.select("launch", "metric", "value", word), page)
+
+
+def _possible(metrics: pl.DataFrame) -> pl.DataFrame:
+    """Counters that cannot be become texts, from which nothing is concluded: of a damaged page, or by noise between
+    passes, for which a minimum over units may read a little below nothing.
+    """
+    value = pl.col("value")
+    parts = pl.col("metric").str.contains(r"(\.pct|_pct)\b") & (value > MOST_PERCENT)
+    most = pl.when(pl.col("metric").str.contains("per_second")).then(MOST_A_SECOND).otherwise(MOST_VALUE)
+    impossible = (value < 0) | (value > most) | value.is_nan() | parts
+    return metrics.with_columns(
+        pl.when(~impossible).then(value).alias("value"),
+        pl.when(impossible).then(pl.coalesce("text", value.cast(pl.String))).otherwise(pl.col("text")).alias("text"),
+    )
 
 
 def _named(page: Page) -> pl.DataFrame:

@@ -13,6 +13,7 @@ _VERSION = 7  # of the layout, by the file's header; so since 2022 at least
 _HEADER = 1  # its field that holds the version
 _PAYLOAD = 5  # a block's field that holds the length of what follows its header
 _INTEGERS, _TEXTS = {1, 2, _PAYLOAD, 7, 8, 9}, {3, 4, 6}  # all fields that a block's header has
+_BLOCKS = 100_000  # read at most; a report has a few a launch
 _MOST = 256 * 1024**2  # bytes of one header, which holds the strings of its block
 
 
@@ -27,14 +28,16 @@ def is_cut(path: Path) -> bool:
             return True
         if _integers(file.read(min(size, 64))) != {_HEADER: _VERSION}:
             return False
-        while at < end:
+        for _ in range(_BLOCKS):
+            if at >= end:
+                break
             file.seek(at)
             size = int.from_bytes(file.read(4), "little")
             at += 4 + size
             if at > end:
                 return True
             fields = _integers(file.read(size)) if size < _MOST else None
-            if fields is None:
+            if not fields:  # zeros are no block either
                 return False
             at += fields.get(_PAYLOAD, 0)
         return at > end

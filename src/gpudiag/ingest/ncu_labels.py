@@ -207,7 +207,8 @@ LABELS: dict[str, dict[str, str]] = {
     },
 }
 
-_RAW_NAME = re.compile(r"[A-Za-z][\w.:]*__[\w.:]+")
+# Begun at the start of a word only: from each letter of a long one it would take quadratic time.
+_RAW_NAME = re.compile(r"(?<![\w.:])[A-Za-z][\w.:]*__[\w.:]+")
 
 
 def section(name: str) -> str:

@@ -16,8 +16,12 @@ import polars as pl
 from gpudiag.errors import GpudiagError
 from gpudiag.ingest.ncu_numbers import PageKind
 
-LIMIT = 256 * 1024**2
-"""Most bytes of a page: it is held in memory, about four times over, and ncu takes hours to measure that much."""
+LIMIT = 72 * 1024**2
+"""Most bytes of a page: it is held in memory, about twenty times over. It has room for four thousand launches with all
+that `--set full` measures, which takes hours."""
+
+MOST_COLUMNS = 30_000
+"""Several times what ncu knows metrics; each column takes some 30 kB of memory, however short it is."""
 
 _IDENTITY = (
     "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Kernel Time", "Context", "Stream",
@@ -67,20 +71,23 @@ def is_header(line: str) -> bool:
     return bare.startswith(("ID,Process ID,", "Process ID,Process Name,")) and ",Kernel Name" in bare
 
 
-def read(path: Path) -> Page:
-    """The page in a file; GpudiagError when it is damaged, empty or of another kind."""
-    if path.stat().st_size > LIMIT:
+def read(file: Path, path: Path | None = None) -> Page:
+    """The page in `file`; GpudiagError when it is damaged, empty or of another kind, which names the user's `path`."""
+    path = path or file
+    if file.stat().st_size > LIMIT:
         raise GpudiagError(
             f"{path.name}: an Nsight Compute CSV of more than {LIMIT // 1024**2} MiB is not read; profile fewer"
             " launches, with ncu's `--launch-count` or `--kernel-name`."
         )
-    text = decode(path.read_bytes())
+    text = decode(file.read_bytes())
     rows = list(_rows(text))
     if not rows:
         raise GpudiagError(f"{path.name}: no Nsight Compute table was found in it; {_AGAIN}.")
     header = _cells(path, rows[0])
     if "Invocations" in header or "ID" not in header:
         raise GpudiagError(f"{path.name}: this Nsight Compute summary holds no single launches; {_AGAIN}.")
+    if len(header) > MOST_COLUMNS:
+        raise GpudiagError(f"{path.name}: its {len(header):,} columns are more than ncu knows metrics; {_AGAIN}.")
     if any(is_header(row) for row in rows[1:]):
         raise GpudiagError(f"{path.name}: it holds several Nsight Compute pages; give one page per file.")
     if len(rows) == 1 and not text.endswith("\n"):
@@ -97,24 +104,22 @@ def read(path: Path) -> Page:
 
 def _rows(text: str) -> Iterator[str]:
     """The header and the rows below it; a row whose cell holds a line break comes in one piece."""
-    pending = ""
-    quoted = header_seen = False
+    pending: list[str] = []
+    quoted = header_seen = is_open = False
     for line in text.replace("\r\n", "\n").split("\n"):
-        if pending:
-            pending += "\n" + line
-        elif not header_seen:
+        if not pending and not header_seen:
             if not is_header(line):
                 continue
-            header_seen, quoted, pending = True, line.startswith('"'), line
-        elif line.startswith('"') or (not quoted and (line[:1].isdigit() or line.startswith(","))):
-            pending = line
-        else:
+            header_seen, quoted = True, line.startswith('"')
+        elif not pending and not line.startswith('"') and (quoted or not (line[:1].isdigit() or line.startswith(","))):
             continue
-        if pending.count('"') % 2 == 0:
-            yield pending
-            pending = ""
+        pending.append(line)
+        is_open ^= line.count('"') % 2 == 1
+        if not is_open:
+            yield "\n".join(pending)
+            pending = []
     if pending:
-        yield pending
+        yield "\n".join(pending)
 
 
 def _cells(path: Path, row: str) -> list[str]:
@@ -144,6 +149,7 @@ def _details(path: Path, frame: pl.DataFrame) -> Page:
     if lost := [name for name in _MEASURED if name not in frame.columns]:
         raise GpudiagError(f"{path.name}: the column {lost[0]!r} is missing; {_AGAIN}.")
     key = [name for name in ("Process ID", "ID") if name in frame.columns]
+    frame = frame.select([name for name in frame.columns if name in (*_LAUNCH, *_RULE, *_MEASURED)])
     firsts = frame.unique(key, keep="first", maintain_order=True).with_row_index("launch")
     firsts = firsts.with_columns(pl.col("launch").cast(pl.Int32))
     launches = _launches(firsts)

@@ -34,7 +34,7 @@ _COUNTS: dict[str, tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = {
     "SharedMemoryConflicts": tuple(
         (
             re.compile(
-                rf"{_NUMBER}\s+bank\s+conflicts,\s+which\s+represent\s+[0-9.]+%\s+of\s+the\s+overall\s+"
+                rf"(?<![0-9,.]){_NUMBER}\s+bank\s+conflicts,\s+which\s+represent\s+[0-9.]+%\s+of\s+the\s+overall\s+"
                 rf"{_NUMBER}\s+wavefronts\s+for\s+shared\s+{word}"
             ),
             (
@@ -46,7 +46,7 @@ _COUNTS: dict[str, tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = {
     ),
     "MemoryCacheAccessPattern": tuple(
         (
-            re.compile(rf"for {space} {word} .*only {_NUMBER} of the 32 bytes transmitted per sector"),
+            re.compile(rf"for {space} {word} .{{0,200}}?only {_NUMBER} of the 32 bytes transmitted per sector"),
             (f"smsp__sass_average_data_bytes_per_sector_mem_{space}_op_{op}.ratio",),
         )
         for space in ("global", "local")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import duckdb
@@ -14,12 +15,14 @@ from gpudiag.ingest import (
     nsys_gpu_ops,
     nsys_gpus,
     nsys_ids,
+    nsys_maps,
     nsys_misc,
     nsys_nvtx,
     nsys_sync,
 )
 from gpudiag.ingest.nsys_enums import read_enums
 from gpudiag.ingest.source import Source, ints, texts
+from gpudiag.stages import stage
 
 _EVENT_TABLES = (
     nsys_api.TABLE, "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET",
@@ -56,12 +59,16 @@ def read(source: Source, con: duckdb.DuckDBPyConnection, file: str) -> None:
 def _read(capture: nsys_ids.Capture, file: str) -> None:
     con = capture.con
     _input(capture, file)
-    nsys_api.read_api_calls(capture)
-    nsys_gpu_ops.read_gpu_ops(capture)
+    with stage("read CUDA calls"):
+        nsys_api.read_api_calls(capture)
+    with stage("read GPU operations"):
+        nsys_gpu_ops.read_gpu_ops(capture)
+    _refuse_impossible(capture, file)
     nsys_sync.read_syncs(capture)
     nsys_sync.read_event_edges(capture)
     nsys_sync.read_collectives(capture)
-    nsys_nvtx.read_nvtx(capture)
+    with stage("read annotations"):
+        nsys_nvtx.read_nvtx(capture)
     nsys_sync.read_messages(capture)
     nsys_misc.read_memory_events(capture)
     nsys_misc.read_os_calls(capture)
@@ -78,6 +85,25 @@ def _read(capture: nsys_ids.Capture, file: str) -> None:
     _name_rank(capture, file)
     nsys_capabilities.write(capture)
     con.execute("".join(f"drop table if exists {table};" for table in _TEMPORARY))
+    nsys_maps.drop(con)
+
+
+_PROCESSES, _DEVICES = 1_000, 64
+"""Processes with GPU work in one file, and GPUs of one process, that are analysed: each with each is compared."""
+
+
+def _refuse_impossible(capture: nsys_ids.Capture, file: str) -> None:
+    processes = Counter(key for key, _ in capture.gpus.devices)
+    if len(processes) > _PROCESSES:
+        raise GpudiagError(
+            f"{file}: {len(processes):,} of its processes used a GPU, and at most {_PROCESSES:,} are read; record one"
+            " process, or a shorter time."
+        )
+    if processes and max(processes.values()) > _DEVICES:
+        raise GpudiagError(
+            f"{file}: one process used {max(processes.values()):,} GPUs in it, more than a machine has; it may be"
+            " damaged: export the report again."
+        )
 
 
 _METADATA = {

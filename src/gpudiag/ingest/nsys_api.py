@@ -9,11 +9,11 @@ from gpudiag.ingest.nsys_ids import (
     discover_threads,
     extent,
     numbered,
-    relation,
     settle,
     strings,
     thread_map,
 )
+from gpudiag.ingest.nsys_maps import listed, relation
 from gpudiag.ingest.source import ints
 
 TABLE = "CUPTI_ACTIVITY_KIND_RUNTIME"
@@ -26,6 +26,10 @@ SANE = 'start >= 0 and "end" >= start and "end" < 4000000000000000000'
 
 _ARTEFACT = "cuKernelGetName"
 """One call a launch to this function is made by the collection itself."""
+
+_COMPARED = 1_000
+"""Calls inside one call whose nesting is looked into, which compares all pairs; of more, each has the outermost for its
+parent."""
 
 
 def read_api_calls(capture: Capture) -> None:
@@ -62,7 +66,7 @@ def _read(capture: Capture, batch: str, artefacts: set[int], sorts: dict[int, se
         sorts.setdefault(tid, set()).add(capture.api_names[name][1].startswith("cuda"))
     skipped = f" and coalesce(nameId, -1) not in ({', '.join(map(str, sorted(artefacts)))})" if artefacts else ""
     rows = batch if valid == groups else f"(from {batch} where {SANE} and globalTid is not null{skipped})"
-    names = relation("a", "string, id", [(string, id_) for string, (id_, _) in capture.api_names.items()])
+    names = relation(con, "a", "string, id", [(string, id_) for string, (id_, _) in capture.api_names.items()])
     con.execute(
         'insert into api_call by name select n.id, start, "end", t.process, t.thread, a.id as name,'
         " correlationId as correlation, try_cast(returnValue as integer) as return_code"
@@ -76,10 +80,9 @@ def _read(capture: Capture, batch: str, artefacts: set[int], sorts: dict[int, se
 def _nest(capture: Capture, threads: list[int]) -> None:
     """Give calls made inside another call of their thread its id."""
     con, first = capture.con, capture.first["api_call"]
-    drivers = ", ".join(
-        sorted({str(id_) for id_, function in capture.api_names.values() if not function.startswith("cuda")})
-    )
-    calls = f"api_call where id >= {first} and thread in ({', '.join(map(str, threads))})"
+    inner = {id_ for id_, function in capture.api_names.values() if not function.startswith("cuda")}
+    drivers, mixed = listed(con, "driver", sorted(inner)), listed(con, "mixed", threads)
+    calls = f"api_call where id >= {first} and thread in ({mixed})"
     # Clocks jitter: a driver call that ends after the runtime call it began in is not nested, and neither is a runtime
     # call that seems to run inside another.
     ((rows,),) = con.execute(
@@ -96,6 +99,7 @@ def _nest(capture: Capture, threads: list[int]) -> None:
         "update api_call set parent = coalesce(("
         " select max_by(n.id, a.start) from nsys_nested n join api_call a on a.id = n.id"
         " where n.outermost = nested.outermost and n.id <> nested.id and a.thread = api_call.thread"
+        f" and n.outermost not in (select outermost from nsys_nested group by all having count(*) > {_COMPARED})"
         ' and a.start <= api_call.start and a."end" >= api_call."end"'
         ' and (a.start, -a."end", a.id) < (api_call.start, -api_call."end", api_call.id)), nested.outermost)'
         " from nsys_nested nested where nested.id = api_call.id"

@@ -13,10 +13,10 @@ from gpudiag.ingest.nsys_ids import (
     discover_streams,
     extent,
     numbered,
-    relation,
     settle,
     stream_map,
 )
+from gpudiag.ingest.nsys_maps import relation
 from gpudiag.ingest.source import Columns, ints
 
 _COMMON = ints("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid")
@@ -91,8 +91,8 @@ def _read(capture: Capture, activity: _Activity, batch: str) -> None:
         discover_kernel_names(capture, {(group[4], group[5]) for group in valid})
         known = [(*key, id_) for key, (id_, _) in capture.kernel_names.items()]
         join = (
-            f" left join {relation('k', 'string, short, id', known)} on k.string is not distinct from demangledName"
-            " and k.short is not distinct from shortName"
+            f" left join {relation(capture.con, 'k', 'string, short, id', known)}"
+            " on k.string is not distinct from demangledName and k.short is not distinct from shortName"
         )
     capture.graph_nodes |= any(group[9] for group in valid)
     rows = extent(group[-3:] for group in valid)
@@ -104,6 +104,7 @@ def _read(capture: Capture, activity: _Activity, batch: str) -> None:
         f" from {source} n join {stream_map(capture)} on s.key = globalPid >> 24"
         f" and s.context is not distinct from contextId and s.number = coalesce(streamId, 0){join}"
         " left join {calls} c on c.process = s.process and c.correlation = correlationId"
+        f" limit {rows[0] + 1}"  # a correlation that a million calls and kernels share would match them all
     )
     low = min((group[7] for group in valid if group[7] is not None), default=0)
     high = max((group[8] for group in valid if group[8] is not None), default=0)

@@ -82,13 +82,15 @@ def _gpus(source: Source) -> tuple[Gpu, ...]:
     found: list[Gpu] = []
     if "smCount" in source.columns("TARGET_INFO_GPU"):
         for gpu, cuda, name, sms, clock, bandwidth, l2, memory, *limits in source.rows("TARGET_INFO_GPU", _GPU):
-            found.append(Gpu(gpu, cuda, _described(name, sms, clock, bandwidth, l2, memory, limits)))
+            if gpu is not None:  # nothing can refer to it
+                found.append(Gpu(gpu, cuda, _described(name, sms, clock, bandwidth, l2, memory, limits)))
     else:
         columns: Columns = _CUDA_GPU
         for gpu, name, sms, clock, bandwidth, l2, memory, *limits in source.rows("TARGET_INFO_CUDA_GPU", columns):
             speed = bandwidth * 1000 if bandwidth and 0 < bandwidth < _CUT_OFF else None
             size = memory * _MIB if memory and memory < _SMALLEST_BYTES else memory
-            found.append(Gpu(gpu, gpu, _described(name, sms, (clock or 0) * 1000, speed, l2, size, limits)))
+            if gpu is not None:
+                found.append(Gpu(gpu, gpu, _described(name, sms, (clock or 0) * 1000, speed, l2, size, limits)))
     return tuple(sorted(set(found), key=lambda gpu: gpu.place))
 
 

@@ -16,6 +16,7 @@ import duckdb
 from gpudiag.ingest import nsys_gpus
 from gpudiag.ingest.nsys_enums import Enums
 from gpudiag.ingest.nsys_gpus import Gpus, StreamKey
+from gpudiag.ingest.nsys_maps import relation
 from gpudiag.ingest.source import Source, ints, texts
 from gpudiag.tables import BY_NAME
 
@@ -25,6 +26,9 @@ _IDENTIFIED = (
 )  # fmt: skip
 _AT_ONCE = 5_000
 """Identifiers in one condition."""
+
+LONGEST = 16_384
+"""Characters of a name that are kept; the longest known, of kernels made of templates, have some ten thousand."""
 
 _SETTLED_FROM = 100_000
 """Rows of a batch that is committed at once."""
@@ -129,10 +133,10 @@ def save(capture: Capture, *tables: str) -> None:
 def _with_process_names(capture: Capture, rows: Rows) -> Rows:
     found: dict[int, str] = {}
     if rows:
-        keys = ", ".join(str(row[-1]) for row in rows)
+        keys = {row[-1] for row in rows}
         columns = ints("globalPid") | texts("name")
-        for global_pid, name in capture.source.rows("PROCESSES", columns, f"globalPid >> 24 in ({keys})"):
-            if name is not None:
+        for global_pid, name in capture.source.rows("PROCESSES", columns, _among("globalPid >> 24", keys)):
+            if name is not None and global_pid is not None:
                 found.setdefault(global_pid >> 24, re.split(r"[/\\]", name)[-1])
     return [(*row[:-1], found.get(row[-1]) or None) for row in rows]
 
@@ -140,35 +144,31 @@ def _with_process_names(capture: Capture, rows: Rows) -> Rows:
 def _with_thread_names(capture: Capture, rows: Rows) -> Rows:
     best: dict[int, tuple[int, str]] = {}
     if rows:
-        tids = ", ".join(str(row[-1]) for row in rows)
+        tids = {row[-1] for row in rows}
         columns = ints("nameId", "priority", "globalTid")
-        named = capture.source.rows("ThreadNames", columns, f"globalTid in ({tids})")
-        text = strings(capture, {row[0] for row in named})
+        named = capture.source.rows("ThreadNames", columns, _among("globalTid", tids))
+        text = strings(capture, {name for name, _, tid in named if tid in tids})
         for name, priority, tid in named:
             if text.get(name) is not None and (tid not in best or (priority or 0) > best[tid][0]):
                 best[tid] = (priority or 0, text[name])
     return [(*row[:-1], best[row[-1]][1] if row[-1] in best else None) for row in rows]
 
 
+def _among(column: str, values: Collection[int]) -> str:
+    """A condition that holds for all of these values; where they are many, for others too."""
+    return f"{column} in ({', '.join(map(str, sorted(values)))})" if len(values) <= _AT_ONCE else "true"
+
+
 def strings(capture: Capture, ids: Collection[int | None]) -> dict[int, str]:
     """Texts by string id; an id without one is left out."""
-    wanted = sorted(id_ for id_ in ids if id_ is not None)
+    wanted = sorted(id_ for id_ in set(ids) if id_ is not None)
     found: dict[int, str] = {}
     for at in range(0, len(wanted), _AT_ONCE):
-        listed = ", ".join(map(str, wanted[at : at + _AT_ONCE]))
-        for id_, text in capture.source.rows("StringIds", ints("id") | texts("value"), f"id in ({listed})"):
+        part = wanted[at : at + _AT_ONCE]
+        for id_, text in capture.source.rows("StringIds", ints("id") | texts("value"), _among("id", part)):
             if text is not None:
-                found.setdefault(id_, text)
+                found.setdefault(id_, text[:LONGEST])
     return found
-
-
-def relation(name: str, columns: str, rows: Collection[tuple[int | None, ...]]) -> str:
-    """Numbers as a relation to join with, under a name."""
-    body = ", ".join(f"({', '.join('null' if value is None else str(value) for value in row)})" for row in rows)
-    if not rows:
-        body = "values (" + ", ".join("null::bigint" for _ in columns.split(",")) + ")"
-        return f"(from ({body}) where false) as {name}({columns})"
-    return f"(values {body}) as {name}({columns})"
 
 
 def numbered(capture: Capture, table: str, valid: str, extent: tuple[int, int, int]) -> str:
@@ -261,12 +261,17 @@ def discover_streams(capture: Capture, wanted: Mapping[StreamKey, int | None]) -
     capture.add("stream", nsys_gpus.discover_streams(known, wanted, capture.processes, capture.next["stream"]))
 
 
+def process_map(capture: Capture) -> str:
+    """Relation `p`: key, process."""
+    return relation(capture.con, "p", "key, process", list(capture.processes.items()))
+
+
 def thread_map(capture: Capture) -> str:
     """Relation `t`: tid, process, thread."""
-    return relation("t", "tid, process, thread", [(tid, *ids) for tid, ids in capture.threads.items()])
+    return relation(capture.con, "t", "tid, process, thread", [(tid, *ids) for tid, ids in capture.threads.items()])
 
 
 def stream_map(capture: Capture) -> str:
     """Relation `s`: key, context, number, device, process, stream."""
     rows = [(*key, *ids) for key, ids in capture.gpus.streams.items()]
-    return relation("s", "key, context, number, device, process, stream", rows)
+    return relation(capture.con, "s", "key, context, number, device, process, stream", rows)

@@ -12,11 +12,12 @@ from gpudiag.ingest.nsys_ids import (
     extent,
     intern,
     numbered,
-    relation,
+    process_map,
     settle,
     strings,
     thread_map,
 )
+from gpudiag.ingest.nsys_maps import relation
 from gpudiag.ingest.source import ints, texts
 
 
@@ -40,7 +41,7 @@ def read_os_calls(capture: Capture) -> None:
             'insert into os_call by name select id, start, "end", t.thread, n.name'
             f" from {numbered(capture, 'os_call', valid, extent(group[2:] for group in groups))}"
             f" join {thread_map(capture)} on t.tid = globalTid"
-            f" left join {relation('n', 'string, name', names)} on n.string = nameId"
+            f" left join {relation(capture.con, 'n', 'string, name', names)} on n.string = nameId"
         )
         settle(capture, sum(group[2] for group in groups))
 
@@ -89,7 +90,7 @@ def read_memory_events(capture: Capture) -> None:
             f"insert into memory_event by name select start as time, p.process, d.device,"
             f" {case('memoryOperationType', enums.memory_operations, 'null')} as op,"
             f" {case('memKind', enums.memory_kinds)} as kind, bytes from {batch}"
-            f" join {relation('p', 'key, process', list(capture.processes.items()))} on p.key = globalPid >> 24"
-            f" left join {relation('d', 'key, cuda, device', devices)}"
+            f" join {process_map(capture)} on p.key = globalPid >> 24"
+            f" left join {relation(capture.con, 'd', 'key, cuda, device', devices)}"
             " on d.key = globalPid >> 24 and d.cuda = coalesce(deviceId, 0) where start >= 0"
         )

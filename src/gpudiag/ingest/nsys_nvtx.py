@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from gpudiag.ingest.nsys_api import SANE
 from gpudiag.ingest.nsys_enums import case, numbers_of
-from gpudiag.ingest.nsys_ids import Capture, discover_threads, save, thread_map
+from gpudiag.ingest.nsys_ids import LONGEST, Capture, discover_threads, save, thread_map
 from gpudiag.ingest.source import ints, texts
 
 TEMPORARY = ("nsys_string", "nsys_nvtx", "nsys_domain", "nsys_range", "nsys_depth", "nsys_stack")
 
 _SAMPLING = "Python Periodic Sampling"
+
+DEEPEST = 500
+"""Levels of nesting that are kept: a path names all of them, and programs nest a few dozen."""
+
+_FRAMES = 200
+"""Innermost frames of a stack that are kept."""
+
 _UNCLOSED = 'start >= 0 and "end" is null'
 _SANE = f"globalTid is not null and case kind when 'mark' then start >= 0 else ({SANE}) or ({_UNCLOSED}) end"
 
@@ -54,12 +61,18 @@ def _stage(capture: Capture) -> None:
     for batch in capture.source.batches("NVTX_EVENTS", columns | texts("text", "jsonText")):
         con.execute(
             f'{start} select b.rid, {case("eventType", events)} as kind, start, "end", globalTid,'
-            " coalesce(domainId, 0) as domain, coalesce(b.text, s.text) as text, coalesce(jsonText, j.text) as json,"
+            f" coalesce(domainId, 0) as domain, {_clipped('coalesce(b.text, s.text)')} as text,"
+            " coalesce(jsonText, j.text) as json,"
             f" eventType in ({numbers_of(events, 'mark')}) and coalesce(json like '%{_SAMPLING}%', false) as sampled"
             f" from {batch} b left join nsys_string s on s.id = textId left join nsys_string j on j.id = jsonTextId"
             f" where eventType in ({wanted})"
         )
         start = "insert into nsys_nvtx"
+
+
+def _clipped(text: str) -> str:
+    """SQL for a text of usual length."""
+    return f"case when strlen({text}) > {LONGEST} then left({text}, {LONGEST}) else {text} end"
 
 
 def _intern(capture: Capture) -> None:
@@ -117,8 +130,12 @@ def _ranges(capture: Capture, *, unclosed: bool) -> None:
         ' select r.id::integer as id, r.start, r."end", r.thread, r.process, r.domain, r.name, r.kind, r.depth,'
         " p.id as parent from r asof left join pushed p"
         " on p.thread = r.thread and p.d = r.d and p.depth = r.depth - 1 and p.kind = r.kind and p.start <= r.start"
-        " order by r.id"
+        f" where r.depth < {DEEPEST} order by r.id"
     )
+    ((deeper,),) = con.execute(f"select count(*) from nsys_depth where depth >= {DEEPEST}").fetchall()
+    if deeper:
+        text = f"{deeper} annotations were left out: they are nested more than {DEEPEST} deep."
+        con.execute("insert into diagnostic values (null, 'warning', ?)", [text])
 
 
 def _marks(capture: Capture) -> None:
@@ -143,15 +160,15 @@ def _samples(capture: Capture) -> None:
     samples = f"(from nsys_nvtx where sampled and json_valid(json) and {_SANE})"
     con.execute(
         "create or replace temp table nsys_stack as with stacks as ("
-        f" select json, from_json(json, '{shape}').\"{_SAMPLING}\" as body"
+        f" select row_number() over () as stack, json, from_json(json, '{shape}').\"{_SAMPLING}\" as body"
         f" from (select distinct json from {samples})),"
-        " frames as (select json, unnest(body.Frames) as frame, generate_subscripts(body.Frames, 1) as position"
-        " from stacks),"
-        f" named as (select json, list({{'function': {_unescaped('f.text')}, 'file': {_unescaped('g.text')},"
+        f" frames as (select stack, unnest(body.Frames[:{_FRAMES}]) as frame,"
+        f" generate_subscripts(body.Frames[:{_FRAMES}], 1) as position from stacks),"
+        f" named as (select stack, list({{'function': {_unescaped('f.text')}, 'file': {_unescaped('g.text')},"
         " 'line': frame.Line}"
         " order by position) as frames from frames left join nsys_string f on f.id = frame.Function"
-        " left join nsys_string g on g.id = frame.File group by json)"
-        ' select json, body."Thread state" as state, frames from stacks left join named using (json)'
+        " left join nsys_string g on g.id = frame.File group by stack)"
+        ' select json, body."Thread state" as state, frames from stacks left join named using (stack)'
     )
     ((added,),) = con.execute(
         f"insert into py_sample by name select {first} - 1 + row_number() over (order by rid) as id, start as time,"

@@ -9,7 +9,7 @@ from gpudiag.ingest.nsys_ids import (
     Capture,
     discover_processes,
     discover_streams,
-    relation,
+    process_map,
     stream_map,
     thread_map,
 )
@@ -85,7 +85,7 @@ def _named(capture: Capture, batch: str) -> str:
         f' {"end" if whens else ""} as kind from (select start, "end", contextId, correlationId, eventId,'
         f" nullif(streamId, {_NO_STREAM}) as streamId, globalPid >> 24 as key from {batch}"
         f" where globalPid is not null and {SANE}) y"
-        f" join {relation('p', 'key, process', list(capture.processes.items()))} on p.key = y.key"
+        f" join {process_map(capture)} on p.key = y.key"
         f" left join {stream_map(capture)} on s.key = y.key and s.context is not distinct from y.contextId"
         " and s.number = y.streamId"
         " left join (select process, correlation, min(id) as id, arg_min(name, id) as name from api_call"

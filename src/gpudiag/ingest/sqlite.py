@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -43,9 +43,10 @@ def tables(con: sqlite3.Connection) -> set[str]:
 class SqliteSource:
     """The tables of one SQLite database."""
 
-    def __init__(self, path: Path, con: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, path: Path, con: duckdb.DuckDBPyConnection, say: Callable[[str], None] = lambda _: None) -> None:
         self._con = con
         self._path = path
+        self._say = say
         self._uri = uri(path)
         self._schema = sqlite3.connect(self._uri, uri=True)
         self._tables = tables(self._schema)
@@ -77,7 +78,8 @@ class SqliteSource:
             return []
         present = self.columns(table)
         body = ", ".join(_stored_column(name, kind, name in present) for name, kind in columns.items())
-        query = f"select * from (select {body} from {_quoted(table)}) where {where}"
+        # In WHERE a name means the stored column, before its cast: so that an index on it is used.
+        query = f"select {body} from {_quoted(table)} where {where}"
         return self._schema.execute(query).fetchall()
 
     def batches(self, table: str, columns: Columns) -> Iterator[str]:
@@ -99,20 +101,23 @@ class SqliteSource:
         wanted = ", ".join(_raw_column(name, kind) for name, kind in columns.items() if name in present)
         body = ", ".join(_column(name, kind, name in present) for name, kind in columns.items())
         self._stream = self._stream or _Reader(self._uri)
-        rows = 0
-        for start in range(first, last + 1, BATCH_ROWS):
+        rows, start = 0, first
+        # By number of rows, not by ranges of ids: ids may be as far apart as times are.
+        while start <= last:
             query = (
                 f"select rowid as rid{', ' + wanted if wanted else ''} from {_quoted(table)}"
-                f" where rowid between {start} and {start + BATCH_ROWS - 1}"
+                f" where rowid >= {start} order by rowid limit {BATCH_ROWS}"
             )
             with self._stream.open(query) as stream:
                 self._con.register("raw_stream", stream)
                 try:
-                    rows += self._con.execute(
-                        f"create or replace temp table raw_batch as select rid, {body} from raw_stream"
-                    ).fetchall()[0][0]
+                    self._con.execute(f"create or replace temp table raw_batch as select rid, {body} from raw_stream")
                 finally:
                     self._con.unregister("raw_stream")
+            found, read_to = self._con.execute("select count(*), max(rid) from raw_batch").fetchall()[0]
+            if not found:
+                break
+            rows, start = rows + found, read_to + 1
             yield "raw_batch"
         # The driver ends a stream at a damaged page as if it were the end of the table.
         counted = self._schema.execute(f"select count(*) from {_quoted(table)} where rowid >= {first}").fetchone()[0]
@@ -124,29 +129,49 @@ class SqliteSource:
         stored = self._schema.execute(f"pragma table_xinfo({_quoted(table)})").fetchall()
         names = [row[1] for row in stored]
         wanted = [name for name in columns if name in names]
-        # A key column may stand for the row id (and is then stored as NULL); a generated one is not stored at all.
-        if "text" in columns.values() or not wanted or any(row[5] or row[6] for row in stored):
-            return
-        try:
-            from gpudiag.ingest.sqlite_pages import Pages, Unsuited
-        except ImportError:
-            return
         row = self._schema.execute(
             "select rootpage from sqlite_master where type = 'table' and name = ?", (table,)
         ).fetchone()
-        if row is None:
-            return
+        why = _why_not(columns, wanted, stored)
+        if why is None and row is not None:
+            try:
+                from gpudiag.ingest.sqlite_pages import Unsuited
+            except ImportError:
+                why = "numba is not installed"
+            else:
+                try:
+                    yield from self._decoded(columns, names, wanted, row[0])
+                except Unsuited as unsuited:
+                    why = str(unsuited)
+        if why:
+            self._say(f"reading {table} with SQLite, which takes longer: {why}")
+
+    def _decoded(
+        self, columns: Columns, names: Sequence[str], wanted: Sequence[str], root: int
+    ) -> Iterator[tuple[str, int]]:
+        from gpudiag.ingest.sqlite_pages import Pages
+
         body = ", ".join(_column(name, kind, name in names) for name, kind in columns.items())
-        try:
-            for rowids, values in Pages(self._path).batches(row[0], len(names), [names.index(name) for name in wanted]):
-                self._con.register("raw_pages", {"rid": rowids, **dict(zip(wanted, values, strict=True))})
-                self._con.execute(f"create or replace temp view raw_view as select rid, {body} from raw_pages")
-                yield "raw_view", int(rowids[-1])
-        except Unsuited:
-            return
-        finally:
-            self._con.execute("drop view if exists raw_view")
-            self._con.unregister("raw_pages")
+        with closing(Pages(self._path)) as pages:
+            try:
+                for rowids, values in pages.batches(root, len(names), [names.index(name) for name in wanted]):
+                    if len(rowids):
+                        self._con.register("raw_pages", {"rid": rowids, **dict(zip(wanted, values, strict=True))})
+                        self._con.execute(f"create or replace temp view raw_view as select rid, {body} from raw_pages")
+                        yield "raw_view", int(rowids[-1])
+            finally:
+                self._con.execute("drop view if exists raw_view")
+                self._con.unregister("raw_pages")
+
+
+def _why_not(columns: Columns, wanted: Sequence[str], stored: Sequence[tuple[Any, ...]]) -> str | None:
+    """Why a table's pages cannot be decoded, as far as its columns tell."""
+    if "text" in columns.values():
+        return "it holds text"
+    if not wanted:
+        return "it has none of the columns that are needed"
+    # A key column may stand for the row id (and is then stored as NULL); a generated one is not stored at all.
+    return "it has a key or generated columns" if any(row[5] or row[6] for row in stored) else None
 
 
 def _quoted(name: str) -> str:

@@ -6,10 +6,8 @@ replaces the row id, no row that overflows its page. Anything else raises Unsuit
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,80 +16,108 @@ from numpy.typing import NDArray
 
 from gpudiag.jit import compiled
 
-ROWS = 500_000
-"""Rows decoded at once: bounds memory to about 200 MB for the widest table, with the batch that is read ahead."""
+BATCH_BYTES = 32 << 20
+"""Pages decoded at once: with the batch that is read ahead this takes about 200 MB for the widest table."""
 
 _LEAF, _INTERIOR = 0x0D, 0x05
 _MAX_DEPTH = 20
+_HEADER = 100  # bytes before the first page's own
+_CELLS = 12  # where an interior page's list of cells begins
 
+Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 
 
 class Unsuited(Exception):
-    """The table is not plain enough for this reader."""
+    """The table is not plain enough for this reader, or the file not whole; says how."""
+
+
+_CUT = "the file ends before a page that it names"
+_ODD = "its pages are not those of a plain table"
 
 
 class Pages:
-    """A database file, mapped read-only."""
+    """The pages of a database file, read and not mapped: when a mapped file is cut short, its reader dies."""
 
     def __init__(self, path: Path) -> None:
-        with path.open("rb") as file:
-            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        self._bytes: NDArray[np.uint8] = np.frombuffer(self._map, dtype=np.uint8)
-        size = int.from_bytes(self._map[16:18], "big")
+        with path.open("rb", buffering=0) as file:
+            first = file.read(_HEADER)
+        if len(first) < _HEADER:
+            raise Unsuited(_CUT)
+        size = int.from_bytes(first[16:18], "big")
         self._page = 65_536 if size == 1 else size
-        self._usable = self._page - self._map[20]
+        self._usable = self._page - first[20]
+        if self._page < 512 or self._page & (self._page - 1):
+            raise Unsuited(_ODD)
+        self._pages = path.stat().st_size // self._page
+        self._last = -(2**63)
+        self._file = path.open("rb", buffering=0)
+
+    def close(self) -> None:
+        self._file.close()
 
     def batches(self, root: int, width: int, wanted: Sequence[int]) -> Iterator[tuple[Ints, list[Any]]]:
         """Row ids and the wanted columns (by position, of `width` stored ones) of the table at page `root`, in order.
 
         Columns with NULLs are masked arrays. Raises Unsuited, between batches too.
         """
-        bases = (np.fromiter(self._leaves(root), dtype=np.int64) - 1) * self._page
-        if len(bases) == 0 or int(bases.max()) + self._page > len(self._bytes):
-            raise Unsuited
-        rows = self._bytes[bases + 3].astype(np.int64) << 8 | self._bytes[bases + 4]
-        ends = np.cumsum(rows)
-        cuts = [0]
-        while cuts[-1] < len(bases):
-            done = int(ends[cuts[-1] - 1]) if cuts[-1] else 0
-            cuts.append(max(int(np.searchsorted(ends, done + ROWS, side="right")), cuts[-1] + 1))
-        parts = [(bases[a:b], rows[a:b]) for a, b in pairwise(cuts)]
+        leaves = self._leaves(root)
+        parts = np.array_split(leaves, range(step := max(1, BATCH_BYTES // self._page), len(leaves), step))
         # Compiled code runs without the interpreter lock: one batch is decoded while the last one is inserted.
         with ThreadPoolExecutor(1) as ahead:
-            future = ahead.submit(self._decode, *parts[0], width, wanted)
+            future = ahead.submit(self._decode, parts[0], width, wanted)
             for part in parts[1:]:
                 batch = future.result()
-                future = ahead.submit(self._decode, *part, width, wanted)
+                future = ahead.submit(self._decode, part, width, wanted)
                 yield batch
-                self._forget()
             yield future.result()
 
-    def _forget(self) -> None:
-        """Let go of pages already read: mapped ones count as the process's memory."""
-        if hasattr(mmap, "MADV_DONTNEED"):
-            self._map.madvise(mmap.MADV_DONTNEED)
+    def _leaves(self, root: int) -> Ints:
+        """The numbers of a table's leaf pages, in the order of their rows."""
+        level: Ints = np.array([root])
+        for _ in range(_MAX_DEPTH):
+            if not len(level) or level.min() < 2 or level.max() > self._pages or len(level) > self._pages:
+                break
+            kind = self._read(level[:1])[0]  # all pages of a level are of one kind; decoding looks at each
+            if kind == _LEAF:
+                return level
+            if kind != _INTERIOR:
+                break
+            level = np.concatenate([self._children(page) for page in np.split(level, len(level))])
+        raise Unsuited(_ODD)
 
-    def _leaves(self, page: int, depth: int = 0) -> Iterator[int]:
-        base = (page - 1) * self._page
-        if page < 2 or base + self._page > len(self._map) or depth > _MAX_DEPTH:
-            raise Unsuited
-        kind = self._map[base]
-        if kind == _LEAF:
-            yield page
-            return
-        if kind != _INTERIOR:
-            raise Unsuited
-        cells = self._short(base + 3)
-        for cell in range(cells):
-            at = base + self._short(base + 12 + 2 * cell)
-            yield from self._leaves(int.from_bytes(self._map[at : at + 4], "big"), depth + 1)
-        yield from self._leaves(int.from_bytes(self._map[base + 8 : base + 12], "big"), depth + 1)
+    def _children(self, page: Ints) -> Ints:
+        data = self._read(page)
+        cells = int(data[3]) << 8 | int(data[4])
+        if data[0] != _INTERIOR or _CELLS + 2 * cells > self._page:
+            raise Unsuited(_ODD)
+        listed = data[_CELLS : _CELLS + 2 * cells].astype(np.int64)
+        at = np.append(listed[0::2] << 8 | listed[1::2], 8)  # the child after the last cell stands in the page's header
+        if int(at.max()) + 4 > self._page:
+            raise Unsuited(_ODD)
+        number: Ints = data[at[:, None] + np.arange(4)].astype(np.int64) @ np.array([1 << 24, 1 << 16, 1 << 8, 1])
+        return number
 
-    def _short(self, at: int) -> int:
-        return int.from_bytes(self._map[at : at + 2], "big")
+    def _read(self, pages: Ints) -> Bytes:
+        """The bytes of some pages, one after another."""
+        data = np.empty(len(pages) * self._page, dtype=np.uint8)
+        view, done = memoryview(data.data), 0
+        for run in np.split(pages, np.flatnonzero(np.diff(pages) != 1) + 1):
+            self._file.seek((int(run[0]) - 1) * self._page)
+            until = done + len(run) * self._page
+            while done < until:
+                got = self._file.readinto(view[done:until])
+                if not got:
+                    raise Unsuited(_CUT)
+                done += got
+        return data
 
-    def _decode(self, bases: Ints, rows: Ints, width: int, wanted: Sequence[int]) -> tuple[Ints, list[Any]]:
+    def _decode(self, leaves: Ints, width: int, wanted: Sequence[int]) -> tuple[Ints, list[Any]]:
+        data = self._read(leaves)
+        bases = np.arange(len(leaves)) * self._page
+        rows = data[bases + 3].astype(np.int64) << 8 | data[bases + 4]
+        if (8 + 2 * rows > self._page).any():  # before memory is asked for so many
+            raise Unsuited(_ODD)
         total = int(rows.sum())
         target = np.full(width, -1, dtype=np.int64)
         target[list(wanted)] = np.arange(len(wanted))
@@ -99,9 +125,13 @@ class Pages:
         values = np.zeros((len(wanted), total), dtype=np.int64)
         nulls = np.zeros((len(wanted), total), dtype=np.bool_)
         firsts = np.cumsum(rows) - rows
-        place = (self._bytes, self._page, self._usable, bases, rows, firsts)
-        if not _decode_leaves(*place, target, max(wanted) + 1, rowids, values, nulls):
-            raise Unsuited
+        place = (data, self._page, self._usable, bases, rows, firsts)
+        if (data[bases] != _LEAF).any() or not _decode_leaves(*place, target, max(wanted) + 1, rowids, values, nulls):
+            raise Unsuited("a wanted column holds something else than integers, or a row overflows its page")
+        # Rows out of order are pages that a damaged file leads to twice.
+        if total and (rowids[0] <= self._last or (rowids[1:] <= rowids[:-1]).any()):
+            raise Unsuited(_ODD)
+        self._last = int(rowids[-1]) if total else self._last
         columns = [
             np.ma.masked_array(column, mask=mask) if mask.any() else column
             for column, mask in zip(values, nulls, strict=True)

@@ -15,6 +15,12 @@ from gpudiag.errors import GpudiagError
 LIMIT = 64 * 1024**3
 """Most bytes a compressed input may unfold to: far above any export seen, far below what fills a server's disk."""
 
+SMALL, MOST_TIMES = 1024**3, 100
+"""A report of more than SMALL bytes never unfolds to more than so many times its size: exports shrink 10 to 25 times.
+
+Whoever packs gigabytes of zeros shrinks them a thousand times and more.
+"""
+
 _CHUNK = 1 << 20
 
 
@@ -30,32 +36,36 @@ def unpack(
     target = workdir / f"unpacked-{path.stem}"
     written = 0
     try:
-        with _opened(path, compression) as source, target.open("wb") as sink:
+        with path.open("rb") as packed, _opened(packed, path, compression) as source, target.open("wb") as sink:
             while chunk := source.read(_CHUNK):
                 if judge and not written:
                     limit = min(limit, judge(chunk))
                 written += len(chunk)
-                if written > limit:
+                # Not only in the end: a file that unfolds to gigabytes of zeros takes long until then.
+                if written > min(limit, max(SMALL, MOST_TIMES * packed.tell())):
                     target.unlink()
+                    most = (written - 1) // 1024**2
                     raise GpudiagError(
-                        f"{path}: unfolds to more than {limit // 1024**2:,} MiB, the most that is read of such a file;"
-                        " give a smaller capture."
+                        f"{path}: unfolds to more than {most:,} MiB, the most that is unpacked of such a file;"
+                        " give a smaller capture, or unpack it yourself if you trust it."
                     )
                 sink.write(chunk)
     except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
+        if written and "Not a gzipped file" in str(error):
+            raise GpudiagError(f"{path}: something else follows the compressed data; copy it again.") from None
         raise GpudiagError(f"{path}: the compressed data is damaged or cut short ({error}); copy it again.") from None
     except OSError as error:
         raise GpudiagError(f"{path}: cannot be decompressed ({error.strerror or error}).") from None
     return target
 
 
-def _opened(path: Path, compression: str) -> IO[bytes]:
+def _opened(packed: IO[bytes], path: Path, compression: str) -> IO[bytes]:
     if compression == "gz":
-        return cast(IO[bytes], gzip.open(path, "rb"))
+        return cast(IO[bytes], gzip.open(packed, "rb"))
     if compression == "xz":
-        return cast(IO[bytes], lzma.open(path, "rb"))
+        return cast(IO[bytes], lzma.open(packed, "rb"))
     try:
         zstd = importlib.import_module("compression.zstd")  # Python 3.14
     except ModuleNotFoundError:
         raise GpudiagError(f"{path}: run `unzstd {path.name}` first; this Python cannot read zstd.") from None
-    return cast(IO[bytes], zstd.open(path, "rb"))
+    return cast(IO[bytes], zstd.open(packed, "rb"))

@@ -24,11 +24,13 @@ from gpudiag.model.report import (
     Remedy,
     Report,
     Run,
+    Selected,
     Stall,
     Suppressed,
     Tool,
     Unevaluated,
     Verdict,
+    Whole,
 )
 from gpudiag.model.rule import (
     EDIT_MEANING,
@@ -95,6 +97,7 @@ __all__ = [
     "Row",
     "Rule",
     "Run",
+    "Selected",
     "Severity",
     "Side",
     "Slug",
@@ -106,4 +109,5 @@ __all__ = [
     "Tool",
     "Unevaluated",
     "Verdict",
+    "Whole",
 ]

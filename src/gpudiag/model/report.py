@@ -168,6 +168,30 @@ class Kernel(Frozen):
         return facts
 
 
+class Whole(Frozen):
+    """What was recorded in all, where a part of it was selected."""
+
+    span_ms: float = Field(description="from the first CUDA call or GPU operation to the last")
+    busy_share: float = Field(description="part of that in which a GPU worked, the mean of those that did, 0 to 1")
+    gpus: int = Field(description="how many worked")
+    gpu_ops: int
+    processes: int = Field(description="how many used a GPU")
+
+
+class Selected(Frozen):
+    """The part of the captures that this report is about: all that is given here holds of it."""
+
+    text: str = Field(description="all of this in words")
+    start_ms: float | None = Field(default=None, description="since the capture began, as --range gave it")
+    end_ms: float | None = None
+    nvtx: tuple[str, ...] = Field(default=(), description="ranges, as --nvtx gave them")
+    devices: tuple[int, ...] = Field(default=(), description="CUDA device numbers, as --device gave them")
+    processes: tuple[str, ...] = Field(default=(), description="ids or names, as --process gave them")
+    ranks: tuple[int, ...] = Field(default=(), description="as --rank gave them")
+    selected_ms: float | None = Field(default=None, description="how long the part is; of ranges, their sum")
+    whole: Whole
+
+
 class Run(Frozen):
     """What ran: devices, loops, kernels."""
 
@@ -179,6 +203,7 @@ class Run(Frozen):
     kernels: tuple[Kernel, ...] = ()
     frameworks: tuple[Framework, ...] = ()
     programs: tuple[str, ...] = Field(default=(), description="executables that used the GPU")
+    selection: Selected | None = Field(default=None, description="what was selected; null where that is all")
 
 
 class Verdict(Frozen):

@@ -60,11 +60,16 @@ GainKind = Literal["expected", "upper_bound", "lower_bound", "test_needed"]
 Basis = Literal["run", "loop", "window", "kernel"]
 Ids = Literal["api_calls", "gpu_ops", "ranges", "profiles", "pieces"]
 Framework = Literal["pytorch", "cupy", "numba", "jax", "triton", "cuda", "any"]
-Code = Annotated[str, StringConstraints(pattern=r"^[A-Z]+[0-9]{2,3}$")]
-Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
+Code = Annotated[str, StringConstraints(pattern=r"^[A-Z]+[0-9]{2,3}$", max_length=16)]
+Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=80)]
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+# Four times the longest of ours, so that no rule can fill a report, or the time of those who read it.
+Prose = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4000)]
+Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=400)]
+Query = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=10_000)]
+Word = Annotated[str, StringConstraints(max_length=400)]
 Question = Annotated[str, StringConstraints(strip_whitespace=True, max_length=160, pattern=r"^[^\n{}]+\?$")]
-ParamName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
+ParamName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=80)]
 
 SEVERITIES: tuple[Severity, ...] = ("info", "low", "medium", "high")
 
@@ -72,9 +77,9 @@ SEVERITIES: tuple[Severity, ...] = ("info", "low", "medium", "high")
 class Param(Frozen):
     """A threshold: its value, unit and reason. Users override the value by `CODE.name=value`."""
 
-    value: float = Field(description="the threshold, in that unit")
-    unit: str = Field(description="ns, us, ms, bytes, share (0 to 1), count, percent …")
-    why: Text = Field(description="why this value and not another")
+    value: float = Field(allow_inf_nan=False, description="the threshold, in that unit")
+    unit: Word = Field(description="ns, us, ms, bytes, share (0 to 1), count, percent …")
+    why: Prose = Field(description="why this value and not another")
 
 
 class Price(Frozen):
@@ -85,7 +90,7 @@ class Price(Frozen):
     low: tuple[Edit, ...] = Field(default=(), description="the cautious fix")
     expected: tuple[Edit, ...] = Field(default=(), description="the usual fix")
     high: tuple[Edit, ...] = Field(default=(), description="the best fix; what an upper bound assumes")
-    test: str | None = Field(default=None, description="the experiment that would tell, when kind is test_needed")
+    test: Prose | None = Field(default=None, description="the experiment that would tell, when kind is test_needed")
 
     @model_validator(mode="after")
     def _complete(self) -> Price:
@@ -116,30 +121,34 @@ class Rule(Frozen):
         description="a smell, a doubt about the measurement, or a veto"
     )
     id: Slug = Field(description="names the smell, not the cure; equals the file's stem")
-    title: Text = Field(description="the smell in one plain sentence")
+    title: Title = Field(description="the smell in one plain sentence")
     status: Status = Field(default="draft", description="draft, stable or deprecated")
     severity: Severity = Field(default="info", description="how wrong it is, whatever it costs here")
-    requires: tuple[str, ...] = Field(default=(), description="capabilities; else not evaluated")
-    suppressed_by: tuple[Code, ...] = Field(default=(), description="suppressors that can veto its rows")
-    weakens: tuple[Code, ...] = Field(default=(), description="hygiene only: findings whose confidence it lowers")
+    requires: tuple[Word, ...] = Field(default=(), max_length=20, description="capabilities; else not evaluated")
+    suppressed_by: tuple[Code, ...] = Field(default=(), max_length=50, description="suppressors that can veto its rows")
+    weakens: tuple[Code, ...] = Field(
+        default=(), max_length=200, description="hygiene only: findings whose confidence it lowers"
+    )
     family: str = Field(default="", description="filled from the folder, not written in the file", exclude=True)
-    params: dict[ParamName, Param] = Field(default_factory=dict, description="thresholds, each with unit and reason")
-    query: Text = Field(description="one SELECT of at most 25 lines over the views; $name is a parameter")
+    params: dict[ParamName, Param] = Field(
+        default_factory=dict, max_length=50, description="thresholds, each with unit and reason"
+    )
+    query: Query = Field(description="one SELECT of at most 25 lines over the views; $name is a parameter")
     price: Price | None = Field(default=None, description="what its fix is worth; findings only")
     confidence: Confidence = Field(default="high", description="high, medium or low")
-    confidence_reason: str | None = Field(default=None, description="said in the report when confidence is not high")
+    confidence_reason: Prose | None = Field(default=None, description="said in the report when confidence is not high")
     locate: tuple[Literal["python", "nvtx", "op", "kernel"], ...] = Field(
         default=(), description="how places are named"
     )
-    message: Text = Field(description="Jinja; sees places (rows), total (sums), params, loop")
-    why: Text = Field(description="why it costs time")
+    message: Prose = Field(description="Jinja; sees places (rows), total (sums), params, loop")
+    why: Prose = Field(description="why it costs time")
     question: Question | None = Field(
         default=None, description="for a reviewer: answered yes or no by reading the code, yes where it could be faster"
     )
-    not_a_problem_when: Text = Field(description="when to leave it alone")
-    remedies: tuple[Slug, ...] = Field(default=(), description="files in remedies/")
-    check: str | None = Field(default=None, description="how the reader can verify the fix")
-    references: tuple[str, ...] = Field(default=(), description="where to read more")
+    not_a_problem_when: Prose = Field(description="when to leave it alone")
+    remedies: tuple[Slug, ...] = Field(default=(), max_length=10, description="files in remedies/")
+    check: Prose | None = Field(default=None, description="how the reader can verify the fix")
+    references: tuple[Word, ...] = Field(default=(), max_length=20, description="where to read more")
 
     @model_validator(mode="after")
     def _kind_fits(self) -> Rule:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 
 import numpy as np
@@ -58,6 +59,29 @@ def _previous_in_stream(ops: Ops) -> Ints:
     return before
 
 
+def by_stream(stream: Ints, order: Ints) -> dict[int, Ints]:
+    """Stream → which operations it ran, as they stand in `order`."""
+    sorted_ = order[np.argsort(stream[order], kind="stable")]
+    cuts = np.flatnonzero(np.diff(stream[sorted_])) + 1
+    return {int(stream[own[0]]): own for own in np.split(sorted_, cuts) if len(own)}
+
+
+def _ordered(ops: Ops, streams: Mapping[int, Ints]) -> dict[int, list[int]]:
+    """Stream → the streams that its operations wait for unasked: a legacy default stream's blocking ones, and back."""
+    legacy: dict[tuple[int, int], list[int]] = defaultdict(list)
+    blocking: dict[tuple[int, int], list[int]] = defaultdict(list)
+    places = {stream: (int(ops.context[own[0]]), int(ops.device[own[0]])) for stream, own in streams.items()}
+    for stream, own in streams.items():
+        if ops.legacy[own[0]]:
+            legacy[places[stream]].append(stream)
+        elif ops.blocking[own[0]]:
+            blocking[places[stream]].append(stream)
+    found: dict[int, list[int]] = {}
+    for place, own_streams in legacy.items():
+        found |= dict.fromkeys(own_streams, blocking[place]) | dict.fromkeys(blocking[place], own_streams)
+    return found
+
+
 def _across_streams(
     record: Record, launch_lag: Floats, stream_lag: Floats, settings: Mapping[str, float]
 ) -> tuple[list[tuple[EdgeKind, Ints, Ints, Floats]], Floats]:
@@ -73,17 +97,13 @@ def _across_streams(
         lag = ops.start[behind] - ops.end[source]
         nearest[behind] = np.minimum(nearest[behind], lag)
         found.append((EdgeKind.ENGINE, source, behind, lag))
-    if len(np.unique(ops.stream)) < 2:
+    streams = by_stream(ops.stream, np.arange(len(ops)))
+    if len(streams) < 2:
         return found, nearest
-    for stream in np.unique(ops.stream):
-        own = np.flatnonzero(ops.stream == stream)
-        legacy, blocking = bool(ops.legacy[own[0]]), bool(ops.blocking[own[0]])
-        matching = ops.blocking if legacy else ops.legacy if blocking else np.zeros(len(ops), dtype=bool)
-        matching = matching & (ops.context == ops.context[own[0]]) & (ops.device == ops.device[own[0]])
-        for other in np.unique(ops.stream[matching]):
-            if other == stream:
-                continue
-            theirs = np.flatnonzero(ops.stream == other)
+    ordered = _ordered(ops, streams)
+    for stream, own in streams.items():
+        for other in ordered.get(stream, ()):
+            theirs = streams[other]
             last = np.searchsorted(ops.start[theirs], ops.start[own], "left") - 1
             held = own[last >= 0]
             source = theirs[last[last >= 0]]

@@ -207,7 +207,9 @@ def _calls(con: Connection, window: Window) -> Calls:
                c.previous_end - $start as previous_end, coalesce(i.fetches_input, false) as fetches
         from candidate c join bounds b on b.thread = c.thread join api_name k on k.id = c.name
         left join waited w on w.api_call = c.id left join host_segment i on i.api_call = c.id
-        where c.start >= b.first and c.start < coalesce(b.beyond, $end) order by c.thread, c.start, c.id
+        where c.start >= b.first and c.start < coalesce(b.beyond, $end)
+            and c.start < coalesce((select launched from part where process = $process), $end)
+        order by c.thread, c.start, c.id
         """,
         {"process": window.process, "start": window.start, "end": window.end, "early": _earliest(con, window)},
     ).fetchnumpy()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpudiag.replay.queues import by_stream
 from gpudiag.replay.record import CALL_KINDS, Calls, Floats, Ints, Record
 
 
@@ -61,7 +62,7 @@ class Waits:
         known = ops.call >= 0
         launched_at = np.where(known, calls.start[np.maximum(ops.call, 0)], ops.start)
         by_launch = np.argsort(launched_at, kind="stable")
-        streams = {int(s): by_launch[ops.stream[by_launch] == s] for s in np.unique(ops.stream)}
+        streams = by_stream(ops.stream, by_launch)
         stream_times = {s: launched_at[own] for s, own in streams.items()}
         ends, by_end = np.sort(ops.end), np.argsort(ops.end, kind="stable")
         own_ops: dict[int, int] = {}

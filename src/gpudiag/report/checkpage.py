@@ -45,7 +45,7 @@ BASES = {
     "(to `explain`, where its saved report is checked)",
 }
 T = TypeVar("T")
-_LINKED = re.compile(r"https?://\S*\w/?|(?<![\w`])(?:[\w.-]+/[\w.-]+)?#\d+|(?<![\w`])@\w[\w/-]*")
+_LINKED = re.compile(r"https?://\S*\w/?|(?<![\w`])(?:[\w.-]{1,100}/[\w.-]{1,100})?#\d+|(?<![\w`])@\w[\w/-]*")
 """What GitHub would make a link or a mention of."""
 STEADY = "Steady time is what was recorded between the end of warm-up and the end of the last iteration."
 CAUSES = 2  # of idleness: the first two say what to look at

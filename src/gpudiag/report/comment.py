@@ -73,6 +73,7 @@ def _head(report: Report, subject: str, key: str) -> str:
         "key": key,
         "subject": subject,
         "verdict": escape.middle(report.verdict.text, VERDICT),
+        "selected": escape.middle(report.run.selection.text, VERDICT) if report.run.selection else "",
         "main": loops[0] if loops else None,
         "bars": _bars(loops[0]) if loops else (),
         "others": loops[1:],

@@ -19,7 +19,12 @@ HARD_LIMIT = 20_000
 
 _FENCE = re.compile(r"^\s*(`{3,}|~{3,})")
 _SPAN = re.compile(r"(?<![`\\])(`+)(?!`)(?s:.*?)(?<!`)\1(?!`)")
-_HEADING = re.compile(r"^ {0,3}#{1,6}\s+(.*?)\s*#*\s*$")
+_COMMAND = re.compile(
+    r"(?m)^([ \t]*)(::(?:add-|debug|echo|endgroup|error|group|notice|remove-|save-|set-|stop-|warning))"
+    r"|##(?=\[)",
+    re.IGNORECASE,
+)
+_HEADING = re.compile(r" {0,3}#{1,6}\s+(.*)")
 
 
 def visible(text: str) -> str:
@@ -32,6 +37,16 @@ def visible(text: str) -> str:
 def terminal(text: str) -> str:
     """Text that cannot move the cursor, change colours or reorder itself; newlines stay, tabs become spaces."""
     return "\n".join(visible(line.replace("\t", "    ")) for line in text.replace("\r\n", "\n").split("\n"))
+
+
+def console(text: str) -> str:
+    """As `terminal`, and without a line that a CI runner would take for a command to itself."""
+    return inert(terminal(text))
+
+
+def inert(text: str) -> str:
+    """Text of which no line is a workflow command of GitHub's: `::set-output …`, or the older `##[error]`."""
+    return _COMMAND.sub(lambda m: f"{m[1]}\\{m[2]}" if m[2] else "#\\#", text)
 
 
 def one_line(text: str) -> str:
@@ -165,7 +180,7 @@ def authored(text: str) -> str:
             out.append(_disarm("\n".join(paragraph)))
             paragraph.clear()
 
-    for line in terminal(text.strip()).split("\n"):
+    for line in console(text.strip()).split("\n"):
         mark = _FENCE.match(line)
         if fence:
             out.append(line)
@@ -177,7 +192,7 @@ def authored(text: str) -> str:
             out.append(line)
         elif line.strip():
             heading = _HEADING.match(line)
-            paragraph.append(f"**{heading[1]}**" if heading else line)
+            paragraph.append(f"**{heading[1].rstrip().rstrip('#').rstrip()}**" if heading else line)
         else:
             close_paragraph()
             out.append("")

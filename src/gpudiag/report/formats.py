@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpudiag.errors import GpudiagError
+from gpudiag.report.escape import inert
 
 if TYPE_CHECKING:
     from gpudiag.model import Report
@@ -61,4 +62,15 @@ def render(report: Report, name: str, picture: Picture | None = None) -> str:
     form = BY_NAME[name]
     module = import_module(f"gpudiag.report.{form.module}")
     text: str = module.render(report, picture) if form.drawn else module.render(report)
-    return text
+    return _spoken_only(text, form)
+
+
+def _spoken_only(text: str, form: Format) -> str:
+    """The text without what GitHub's runner would take for a command, printed in a step: each format has another way
+    to write a character so that its readers see the same.
+    """
+    if form.suffix.endswith((".json", ".sarif")):
+        return text.replace("##[", "#\\u0023[")
+    if form.suffix == ".html":
+        return text.replace("##[", "#&#35;[")
+    return inert(text) if form.suffix.endswith(".md") else text

@@ -52,7 +52,7 @@ def _drawn(precision: str, ridge: float, kernels: Sequence[Kernel]) -> Roofline:
     at = [(kernel.facts["intensity"], _rate(kernel, ridge)) for kernel in kernels]
     low_x = _down(min([ridge, *(x for x, _ in at)]) / 2)
     high_x = _up(max([ridge, *(x for x, _ in at)]) * 2)
-    low_y = _down(min(y for _, y in at) / 2)
+    low_y = _down(min(1.0, *(y for _, y in at)) / 2)
 
     def place_x(x: float) -> str:
         return f"{LEFT + (RIGHT - LEFT) * math.log(x / low_x) / math.log(high_x / low_x):.2f}%"

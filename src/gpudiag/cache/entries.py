@@ -1,0 +1,169 @@
+"""The kept stores: found, put there in one step, thrown away when damaged or when there are too many.
+
+An entry is a DuckDB file that nobody writes to again. DuckDB checks every block that it reads, so what is damaged
+says so. Nothing here raises because of a full, read-only or missing cache: the capture is read instead.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpudiag.cache import place
+from gpudiag.cache.identity import key
+from gpudiag.cache.place import Unkept
+from gpudiag.lockfile import held, left_behind
+from gpudiag.options import Options
+
+SUFFIX = ".duckdb"
+_PART = ".part"
+_NAME = re.compile(r"([0-9a-f]{32})-([\w.+-]{1,80})\.duckdb", re.ASCII)
+_NOT_IN_NAMES = re.compile(r"[^\w.+-]+", re.ASCII)
+
+
+class Damaged(Exception):
+    """What was kept cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Where the store of some captures is kept, or would be."""
+
+    file: Path
+    paths: tuple[Path, ...]
+    options: Options
+
+    def filled(self) -> bool:
+        """Whether it is there; that it is wanted is noted."""
+        try:
+            os.utime(self.file, follow_symlinks=False)
+        except OSError:
+            return self.file.is_file()  # a read-only cache still serves
+        return True
+
+    def discard(self) -> None:
+        with suppress(OSError):
+            self.file.unlink()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One kept store, for people: of which capture, how large, when last used (seconds since 1970)."""
+
+    file: Path
+    capture: str
+    bytes: int
+    used: float
+
+
+def slot(paths: Sequence[Path], options: Options) -> Slot:
+    """Raises Unkept where nothing can be kept, GpudiagError where the limit is no size."""
+    if not place.limit():
+        raise Unkept(f"{place.SIZE} is 0")
+    name = f"{key(paths, options)}-{_label(paths)}{SUFFIX}"
+    return Slot(place.stores() / name, tuple(paths), options)
+
+
+def _label(paths: Sequence[Path]) -> str:
+    """The captures' names, as far as a file's name can hold them."""
+    first = _NOT_IN_NAMES.sub("_", paths[0].name).lstrip(".-")[:70] or "capture"
+    return f"{first}+{len(paths) - 1}" if len(paths) > 1 else first
+
+
+def keep(slot: Slot, store: Path, began: int) -> None:
+    """Moves a closed store into its slot, if its files are still what they were, and there is room.
+
+    began: when reading the captures started, in ns since 1970. Raises Unkept, Unkept or OSError where it is
+    not kept; the slot is then as it was.
+    """
+    if not slot.file.name.startswith(key(slot.paths, slot.options, began=began)):
+        raise Unkept("it changed while it was read")
+    if store.with_name(f"{store.name}.wal").exists():
+        raise Unkept("its store is not complete")
+    try:
+        size = store.stat().st_size
+        if not make_room(slot.file.parent, size):
+            raise Unkept("its store is larger than the cache may be")
+        store.chmod(0o400)
+        _move(store, slot.file, size)
+    except OSError as error:
+        raise Unkept(str(error)) from None
+
+
+def _move(store: Path, target: Path, size: int) -> None:
+    try:
+        _refuse_full(target.parent, 0)
+        store.rename(target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        _refuse_full(target.parent, size)
+        _copy(store, target)
+
+
+def _refuse_full(folder: Path, more: int) -> None:
+    if shutil.disk_usage(folder).free - more < place.LEAVE_FREE:
+        raise Unkept("the disk is nearly full")
+
+
+def _copy(store: Path, target: Path) -> None:
+    """From another disk: beside the target first, so that nobody ever sees half of it."""
+    part = target.with_name(f".{os.urandom(8).hex()}{_PART}")
+    with held(part):
+        shutil.copyfile(store, part)
+        part.chmod(0o400)
+        part.rename(target)
+
+
+def entries(folder: Path) -> list[Entry]:
+    """What is kept, the least recently used first."""
+    found = []
+    for file in folder.iterdir() if folder.is_dir() else ():
+        match = _NAME.fullmatch(file.name)
+        with suppress(OSError):  # another process may be tidying up, too
+            status = file.lstat()
+            if match:
+                found.append(Entry(file, match[2], status.st_size, status.st_mtime))
+    return sorted(found, key=lambda entry: (entry.used, entry.file))
+
+
+def make_room(folder: Path, more: int) -> bool:
+    """Throws away what killed runs left, and what was not used for longest until `more` bytes fit; False if never."""
+    remove_left_behind(folder)
+    limit = place.limit()
+    if more > limit:
+        return False
+    kept = entries(folder)
+    total = sum(entry.bytes for entry in kept)
+    for entry in kept:
+        if total + more <= limit:
+            break
+        with suppress(OSError):
+            entry.file.unlink()
+        total -= entry.bytes
+    return True
+
+
+def remove_left_behind(folder: Path) -> None:
+    """Parts of runs that were killed while they copied."""
+    for part in folder.glob(f".*{_PART}") if folder.is_dir() else ():
+        with left_behind(part) as gone, suppress(OSError):
+            if gone:
+                part.unlink()
+
+
+def clear(folder: Path) -> list[Entry]:
+    """Throws everything away that can be, and says what. Runs that use an entry go on with it."""
+    remove_left_behind(folder)
+    gone = []
+    for entry in entries(folder):
+        with suppress(OSError):
+            entry.file.unlink()
+            gone.append(entry)
+    return gone

@@ -1,0 +1,147 @@
+"""The part of the time that was selected, for finding loops: where it lies in a process, which turns are whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import duckdb
+import numpy as np
+
+from gpudiag.loops import Bounds, Found, Turns, turn_bounds
+
+Connection = duckdb.DuckDBPyConnection
+
+RUNNING = 2.0
+"""Steps from the cut to the nearest whole turn: of a loop that was running there one turn is cut through."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The selected part of a process, in ns.
+
+    A host that runs ahead of the GPU launched long before what the GPU does in the part, so that its calls have limits
+    of their own.
+    """
+
+    start: int
+    end: int
+    after: int
+    """All that was launched after it is in the part, or behind it."""
+    before: int
+    """All that was launched before it is in the part, or ahead of it."""
+    begun: bool
+    """Whether the process did anything before."""
+    opened: bool
+    """Whether a time was given that cuts off what the process did before."""
+    closed: bool
+    """Whether it cuts off what the process did later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The selected ranges of one message on one thread, in order, none inside another."""
+
+    process: int
+    thread: int
+    label: str
+    path: str
+    bounds: Bounds
+    """With the GPU work that each queued."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The selected parts of all processes; of a process without limits all is selected."""
+
+    limits: Mapping[int, Limits] = field(default_factory=dict)
+    chosen: tuple[Chosen, ...] = ()
+    steps: tuple[Chosen, ...] = ()
+    """Ranges that repeat in the whole run, where a time was selected: too few may lie in it to be known by that."""
+
+    def found(self, owners: Mapping[int, tuple[str, int]]) -> list[Found]:
+        """The selected ranges as loops; the same path in processes of one capture or job is one."""
+        loops: dict[tuple[tuple[str, int], str], Found] = {}
+        for item in self.chosen:
+            key = (owners.get(item.process, ("input", 0)), item.path)
+            loop = loops.setdefault(key, Found(item.label, item.path, "nvtx"))
+            loop.runs.append(self._marked(Turns(item.process, item.thread, item.bounds)))
+        return list(loops.values())
+
+    def around(self, con: Connection, chosen: Iterable[Chosen]) -> Part:
+        """The same limits, with those of the ranges that lie in them as a whole."""
+        runs = ((item, self._whole(con, Turns(item.process, item.thread, item.bounds), marked=True)) for item in chosen)
+        return replace(self, chosen=tuple(replace(item, bounds=run.bounds) for item, run in runs if len(run.bounds)))
+
+    def repeats(self, least: float) -> bool:
+        """Whether the selected ranges repeat often enough to be the loop that is meant."""
+        return any(len(item.bounds) >= least for item in self.chosen)
+
+    def of_process(self, process: int) -> Found | None:
+        """The selected ranges of a process where nothing repeats in them: they are the turns, few as they are."""
+        own = [item for item in self.chosen if item.process == process]
+        if not own:
+            return None
+        longest = max(own, key=lambda item: int((item.bounds[:, 1] - item.bounds[:, 0]).sum()))
+        return Found(longest.label, longest.path, "nvtx", [Turns(process, longest.thread, longest.bounds)])
+
+    def few_steps(self, process: int) -> Found | None:
+        """The steps of a process that lie in the part, of the message that fills most of it."""
+        found = Part(chosen=self.steps).of_process(process)
+        for run in found.runs if found else ():
+            self._marked(run)
+        return found
+
+    def clipped(self, con: Connection, found: Found | None) -> Found | None:
+        """The whole run as one turn: as far as operations of the part last, which are never cut."""
+        for run in found.runs if found else ():
+            if run.process in self.limits:
+                (first,) = con.execute("select min(start) from gpu_op where process = ?", [run.process]).fetchall()
+                run.bounds, run.moves = np.maximum(run.bounds, first[0]), False
+        return found
+
+    def whole_turn(self, con: Connection, found: Found | None) -> Found | None:
+        """As `whole_turns`, of one loop."""
+        return next(iter(self.whole_turns(con, [found])), None) if found else None
+
+    def whole_turns(self, con: Connection, loops: list[Found]) -> list[Found]:
+        """The loops with those turns only that lie in the part as a whole."""
+        if not self.limits:
+            return loops
+        for loop in loops:
+            loop.runs = [run for run in (self._whole(con, run) for run in loop.runs) if len(run.bounds)]
+        return [loop for loop in loops if loop.runs]
+
+    def _whole(self, con: Connection, run: Turns, *, marked: bool = False) -> Turns:
+        """marked: the bounds are those of ranges, and need no next turn to end them."""
+        limits = self.limits.get(run.process)
+        if limits is None:
+            return run
+        begin, end = run.bounds[:, 0], run.bounds[:, 1]
+        keep = begin > limits.after if limits.opened else np.ones(len(begin), bool)
+        keep &= (end <= limits.before) | (not limits.closed)
+        if (
+            limits.closed and not marked and keep[:-1].any()
+        ):  # the turn after the last one was cut off, and says its end
+            keep[-1] = False
+        own = [item.bounds for item in self.chosen if item.process == run.process]
+        if own:
+            keep &= np.any([(begin >= low) & (begin < high) for low, high in np.concatenate(own)], axis=0)
+        bounds = run.bounds[keep]
+        if limits.opened and len(bounds) and bounds[0, 0] < limits.start:  # when it began on the GPU was cut off
+            bounds = bounds[1:]
+        if limits.closed and len(bounds):  # the turn after it is cut off, and with it the moment when the GPU got there
+            bounds[-1:] = turn_bounds(con, bounds[-1:, 0], bounds[-1:, 1], run.process, {"break_factor": 0.0})
+        return self._marked(Turns(run.process, run.thread, bounds))
+
+    def _marked(self, run: Turns) -> Turns:
+        """Says whether the loop was running where the part begins and where it ends."""
+        limits = self.limits.get(run.process)
+        if limits is not None and len(run.bounds):
+            step = RUNNING * float(np.median(run.bounds[:, 1] - run.bounds[:, 0]))
+            run.begun = limits.opened and run.bounds[0, 0] - max(limits.after, limits.start) <= step
+            run.goes_on = limits.closed and min(limits.before, limits.end) - run.bounds[-1, 1] <= step
+        return run
+
+
+WHOLE = Part()

@@ -15,6 +15,7 @@ KEPT = Path(__file__).parent / "data" / "fuzz"
 # File → how its run ends, and what is said of it: the verdict, or words of the sentence that refuses it.
 EXPECTED = {
     "a-budget-of-more-than-all.json": ("refused", "budget cannot be"),
+    "a-fix-that-takes-less-than-nothing.json": ("refused", "after_ms cannot be"),
     "a-gpu-without-a-number.sqlite.xz": ("report", "cannot_tell"),  # could not be put in order
     "a-hundred-thousand-columns.csv.xz": ("refused", "more than ncu knows metrics"),  # took 3 GB
     "a-label-of-a-million-letters.csv.xz": ("report", "problems"),  # took quadratic time

@@ -21,7 +21,9 @@ def misfit(content: Any) -> str | None:
 def _doubts(content: dict[str, Any]) -> Iterator[tuple[str, bool]]:
     for place, value in _figures(content, "", 0):
         yield place, not (math.isfinite(value) and abs(value) <= LARGEST)
-        yield place, place.rpartition(".")[2] in SHARES and not -SLACK <= value <= 1 + SLACK
+        key = place.rpartition(".")[2]
+        yield place, key in SHARES and not -SLACK <= value <= 1 + SLACK
+        yield place, key.endswith("_ms") and value < 0
     run = content.get("run")
     run = run if isinstance(run, dict) else {}
     for place, value in _figures(run, "run.", 0):

@@ -16,6 +16,7 @@ from gpudiag.lockfile import held, left_behind
 # A lock says nothing of processes on other computers, which may share the disk.
 PREFIX = f"gpudiag-{zlib.crc32(os.uname().nodename.encode()):08x}-"
 LOCK = ".lock"
+_TRIES = 100
 _in_use: set[Path] = set()
 
 
@@ -26,8 +27,7 @@ def work_folder() -> Iterator[Path]:
         try:
             root = Path(tempfile.gettempdir())
             remove_left_behind(root)
-            folder = root / f"{PREFIX}{os.urandom(8).hex()}"
-            stack.enter_context(held(folder.with_name(f"{folder.name}{LOCK}")))
+            folder = _claimed(root, stack)
             # The lock is there before the folder and after it: what a killed run leaves is known by it.
             stack.callback(_remove, folder)
             _in_use.add(folder)
@@ -35,6 +35,17 @@ def work_folder() -> Iterator[Path]:
         except OSError as error:
             raise unusable(error.strerror or str(error)) from None
         yield folder
+
+
+def _claimed(root: Path, stack: ExitStack) -> Path:
+    """A name with a lock of ours. Raises OSError."""
+    for _ in range(_TRIES):
+        folder = root / f"{PREFIX}{os.urandom(8).hex()}"
+        # Another run that looks for what was left behind may take the lock in the moment before it is locked.
+        with suppress(FileExistsError):
+            stack.enter_context(held(folder.with_name(f"{folder.name}{LOCK}")))
+            return folder
+    raise FileExistsError(f"other runs took {_TRIES} names")
 
 
 def unusable(reason: str) -> GpudiagError:

@@ -25,6 +25,8 @@ def refuse_inputs(output: Path, files: Sequence[Path], config: Path | None, base
     from gpudiag.errors import GpudiagError
     from gpudiag.report import output as place
 
+    if baseline and "\0" in str(baseline):
+        raise GpudiagError(f"{config}: the baseline's name holds a null byte; give it another.")
     place.check(output, [*files, *filter(None, (config, baseline))])
     if baseline and output.resolve() == baseline.resolve():
         raise GpudiagError(f"{output} is the baseline: give another place with -o.")

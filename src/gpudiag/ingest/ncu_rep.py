@@ -148,7 +148,7 @@ def _last_words(*files: IO[bytes]) -> str:
         file.seek(max(file.seek(0, os.SEEK_END) - 4096, 0))
         lines = [line.strip() for line in file.read().decode("utf-8", "replace").splitlines()]
         if words := [line.removeprefix("==ERROR== ") for line in lines if line]:
-            return words[-1][:200].rstrip(".")
+            return words[-1].partition(". ")[0][:120].rstrip(".")
     return ""
 
 

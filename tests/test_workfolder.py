@@ -1,0 +1,47 @@
+"""The folder of a run, among many runs."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from gpudiag import workfolder
+from gpudiag.errors import GpudiagError
+from gpudiag.lockfile import held
+
+
+def test_a_lock_taken_by_a_run_that_tidies_up_is_given_up_for_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Path] = []
+
+    @contextmanager
+    def contested(path: Path) -> Iterator[None]:
+        asked.append(path)
+        if len(asked) < 3:
+            raise FileExistsError(errno.EEXIST, "File exists")
+        with held(path):
+            yield
+
+    monkeypatch.setattr(workfolder, "held", contested)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with workfolder.work_folder() as folder:
+        assert folder.is_dir()
+    assert len(set(asked)) == 3
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_folder_that_nobody_gets_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def taken(path: Path) -> Iterator[None]:
+        raise FileExistsError(errno.EEXIST, "File exists")
+        yield
+
+    monkeypatch.setattr(workfolder, "held", taken)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(GpudiagError, match="working copy cannot be kept"), workfolder.work_folder():
+        pass

@@ -22,8 +22,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "stages": set(),
     "jit": set(),
     "duration": set(),
+    "bytesize": set(),
     "selection": {"duration"},
-    "memory": set(),
+    "memory": {"bytesize"},
     "options": {"selection"},
     # The knowledge, and what reading it takes.
     "yamlfile": set(),
@@ -37,7 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     # What runs write down, for themselves and for the next one.
     "lockfile": set(),
     "workfolder": {"lockfile"},
-    "cache": {"library", "lockfile", "options"},
+    "cache": {"bytesize", "library", "lockfile", "options"},
     # The stages.
     "ingest": {"jit", "stages"},
     "store": set(),

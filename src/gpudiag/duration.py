@@ -11,12 +11,17 @@ LONGEST = 24 * 3600 * UNITS["s"]
 """No iteration takes longer than a day: a time above is a slip of the unit."""
 
 
+def read(text: str) -> float | None:
+    """A number and a unit in ns; None where it is not that."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?(ns|us|µs|ms|s)", text, re.ASCII)
+    return float(match[1]) * UNITS[match[2]] if match else None
+
+
 def nanoseconds(text: str) -> float:
     """`3.57ms` is 3,570,000. Raises GpudiagError where there is no number, no unit, or more than a day."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?(ns|us|µs|ms|s)", text)
-    if not match or not float(match[1]):
+    time = read(text)
+    if not time:
         raise GpudiagError(f"{text!r} is not like 3.57ms or decode_token=3.57ms (ns, us, ms or s).")
-    time = float(match[1]) * UNITS[match[2]]
     if time > LONGEST:
         raise GpudiagError(f"{text!r} is longer than a day: is the unit right?")
     return time

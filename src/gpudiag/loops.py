@@ -48,9 +48,12 @@ def temporary(con: Connection, table: str, **columns: Ints) -> Iterator[None]:
 
     A table, because the planner has to know how many rows there are, or it compares each with every operation.
     """
+    con.execute(
+        f"drop table if exists {table}"
+    )  # and ends a result not read to its end, beside which nothing registers
     con.register("handed_over", {column: np.ascontiguousarray(values) for column, values in columns.items()})
     try:
-        con.execute(f"create or replace temp table {table} as from handed_over")
+        con.execute(f"create temp table {table} as from handed_over")
     finally:
         con.unregister("handed_over")
     yield

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
+from gpudiag import bytesize
 from gpudiag.errors import GpudiagError
 
 APART = 450_000_000
@@ -16,16 +16,12 @@ _GROWTH = 0.025
 """What the database gets when nobody said otherwise: enough for eight million events, and a little more the larger the
 captures are. More makes nothing faster: what does not fit goes to the disk, and is read once."""
 
-_UNITS = {"MB": 10**6, "GB": 10**9, "TB": 10**12, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
-
 
 def parse(text: str) -> int:
     """Bytes of a size such as 2GB or 800MiB. Raises GpudiagError."""
-    match = re.fullmatch(r"\s*(\d{1,12}(?:\.\d{1,12})?)\s*([KMGT]?i?B)\s*", text, re.I | re.A)
-    factor = _UNITS.get(match[2].upper()) if match else None
-    if match is None or factor is None:
+    wanted = bytesize.parse(text)
+    if wanted is None:
         raise GpudiagError(f"{text[:60]!r} is no amount of memory: write it as 2GB or 800MB.")
-    wanted = int(float(match[1]) * factor)
     if wanted < APART + LEAST:
         raise GpudiagError(f"{text[:60]} is too little: gpudiag needs {(APART + LEAST) // 10**6} MB.")
     return wanted

@@ -95,14 +95,11 @@ def _made(
     # A sandbox has to open the store, so that must be a file when there are rules of the user's.
     size = sum(map(_size, paths))
     in_memory = not options.rule_dirs and not slot and size < IN_MEMORY
+    memory = database_bytes(options.memory_limit, size)
     began = time.time_ns()
     with work_folder() as folder:
         file = folder / "store.duckdb"
-        con = (
-            store.create(small=True)
-            if in_memory
-            else store.create(str(file), memory=database_bytes(options.memory_limit, size))
-        )
+        con = store.create(small=True) if in_memory else store.create(str(file), memory=memory)
         ready = False
         try:
             refuse_twice(paths)
@@ -118,17 +115,16 @@ def _made(
                 prepare(con, library, selection=options.selection)
             with stage("keep"):
                 con.execute("checkpoint")
-            ready = bool(slot)
             if library.user_rules:
                 con.close()
-                con = store.reopen(str(file), memory=database_bytes(options.memory_limit, size))
+                con = store.reopen(str(file), memory=memory)
             store.lock(con)
-            yield con, library, file if library.user_rules else None
-        except GpudiagError:
-            raise  # such as a loop of the name that was given: it is asked for again, and better
-        except BaseException:
-            ready = False
-            raise
+            try:
+                yield con, library, file if library.user_rules else None
+            except GpudiagError:
+                ready = True  # such as a loop of the name that was given: it is asked for again, and better
+                raise
+            ready = True
         finally:
             con.close()
             if slot and ready:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from gpudiag.duration import UNITS
+from gpudiag.duration import UNITS, read
 from gpudiag.errors import GpudiagError
 
 LATEST = 30 * 24 * 3600 * UNITS["s"]
 """No capture lasts a month: a time above is a slip of the unit."""
-_MOMENT = re.compile(r"(\d{1,18}(?:\.\d{1,18})?) ?(ns|us|µs|ms|s)|0", re.ASCII)
 _SHOWN = 60  # characters of a value in a sentence
 _Value = TypeVar("_Value", str, int)
 _LIKE = "such as 2s:5s, 250ms: or :5s (ns, us, ms or s)"
@@ -90,10 +88,9 @@ def times(text: str) -> tuple[int | None, int | None]:
 
 
 def _moment(text: str, shown: str) -> int:
-    match = _MOMENT.fullmatch(text)
-    if not match:
+    moment = 0.0 if text == "0" else read(text)
+    if moment is None:
         raise GpudiagError(f"{shown} is no range: write START:END, {_LIKE}.")
-    moment = float(match[1]) * UNITS[match[2]] if match[1] else 0.0
     if moment > LATEST:
         raise GpudiagError(f"{shown} reaches beyond a month: is the unit right?")
     return round(moment)

@@ -79,8 +79,8 @@ def _label(paths: Sequence[Path]) -> str:
 def keep(slot: Slot, store: Path, began: int) -> None:
     """Moves a closed store into its slot, if its files are still what they were, and there is room.
 
-    began: when reading the captures started, in ns since 1970. Raises Unkept, Unkept or OSError where it is
-    not kept; the slot is then as it was.
+    began: when reading the captures started, in ns since 1970. Raises Unkept where it is not kept; the slot is
+    then as it was.
     """
     if not slot.file.name.startswith(key(slot.paths, slot.options, began=began)):
         raise Unkept("it changed while it was read")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from gpudiag import bytesize
 from gpudiag.errors import GpudiagError
 
 LIMIT = 10_000_000_000
@@ -18,7 +18,6 @@ LEAVE_FREE = 1_000_000_000
 """Bytes of the disk that are left alone: a cache must not be what fills it."""
 
 SIZE = "GPUDIAG_CACHE_SIZE"
-_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _TAG = (
     "Signature: 8a477f597d28d172789f06886806bc55\n# Backups may leave this folder out: https://bford.info/cachedir/\n"
 )
@@ -81,7 +80,7 @@ def limit(environ: Mapping[str, str] = os.environ) -> int:
     text = environ.get(SIZE, "")
     if not text:
         return LIMIT
-    match = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*([KMGT]?)(?:I?B)?\s*", text, re.IGNORECASE)
-    if not match:
+    wanted = bytesize.parse(text)
+    if wanted is None:
         raise GpudiagError(f"{SIZE}={text[:40]!r} is no size: write it as 20GB; 0 keeps nothing.")
-    return int(float(match[1]) * _UNITS[match[2].upper()])
+    return wanted

@@ -116,7 +116,7 @@ create view holding_call as
 select c.id, c.loop, c.thread, c.start, c."end", c.kind, c.kind = 'sync' or coalesce(o.copy_kind = 'device_to_host', false) as waits
 from call c
 left join (
-    select api_call, max("end") as until, any_value(copy_kind) as copy_kind from nearby_op where kind = 'memcpy' and api_call is not null group by api_call
+    select api_call, max("end") as until, min(copy_kind) as copy_kind from nearby_op where kind = 'memcpy' and api_call is not null group by api_call
 ) o on o.api_call = c.id
 where c.kind in ('sync', 'alloc', 'free', 'host_alloc') or (c.kind = 'copy' and o.until <= c."end");
 
@@ -190,7 +190,7 @@ select * from covered union all select * from rest;
 --   category: idle_launch, idle_sync, idle_input, idle_allocation or idle_other: its place in the budget
 create view idle_piece as
 with held as (  -- calls with no launch between them hold the host together: a read-back, then the wait for it; the longest names it
-    select h.thread, t.turn, max(h."end") as "end", arg_max(h.id, h."end" - h.start) as id, arg_max(h.kind, h."end" - h.start) as kind,
+    select h.thread, t.turn, max(h."end") as "end", arg_max(h.id, (h."end" - h.start, h.id)) as id, arg_max(h.kind, (h."end" - h.start, h.id)) as kind,
            cast(sum((h."end" - h.start) * case when h.waits then coalesce(w.factor, 1) else 1 end - coalesce(i.ns, 0)) as bigint) as reach_ns
     from holding_call h left join wait_reach w using (loop)
     left join (  -- the GPU's idle time inside the call is lost to it already

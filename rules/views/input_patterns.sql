@@ -38,7 +38,7 @@ with starving as (
     select *, bool_or(handles_files(text)) over (partition by loop) as has_files from spent
 ), counted as (
     select api_call, sum(ns) filter (where waits_for_others(text)) as waited_ns, sum(ns) filter (where reads_data(text) or text = 'read' and has_files) as read_ns,
-           arg_max(text, ns) filter (where reads_data(text) or text = 'read') as read_name
+           arg_max(text, (ns, text)) filter (where reads_data(text) or text = 'read') as read_name
     from filed group by api_call
 ), marked as (  -- PyTorch's own names for a loader with workers
     select s.api_call from starving s join nvtx_range r on r.thread = s.thread and r.start < s."end" and r."end" > s.start
@@ -73,7 +73,7 @@ with waiting as (
 ), filed as (
     select *, bool_or(handles_files(text)) over (partition by loop, thread) as has_files from did
 )
-select loop, thread, sum("end" - start) / any_value(total_ns) as read_share, arg_max(text, "end" - start) filter (where not listens) as read_name
+select loop, thread, sum("end" - start) / any_value(total_ns) as read_share, arg_max(text, ("end" - start, text)) filter (where not listens) as read_name
 from filed where listens or reads_data(text) or text = 'read' and has_files group by loop, thread;
 
 -- What a loop that starves for input waits for. Most of the time decides.
@@ -86,11 +86,11 @@ from filed where listens or reads_data(text) or text = 'read' and has_files grou
 --   reads_itself: whether the launching thread is the one that reads
 create view input_cause as
 with own as (
-    select loop, sum(waited_ns) / sum(length_ns) as waited_share, sum(read_ns) / sum(length_ns) as read_share, arg_max(read_name, read_ns) as read_name,
+    select loop, sum(waited_ns) / sum(length_ns) as waited_share, sum(read_ns) / sum(length_ns) as read_share, arg_max(read_name, (read_ns, read_name)) as read_name,
            2 * count(*) filter (where has_workers) > count(*) as has_workers
     from input_segment group by loop
 ), other as (
-    select loop, max(read_share) as read_share, arg_max(read_name, read_share) as read_name from input_reader group by loop
+    select loop, max(read_share) as read_share, arg_max(read_name, (read_share, read_name)) as read_name from input_reader group by loop
 )
 select o.loop, case when o.read_share > 0.5 or o.waited_share > 0.5 and h.read_share > 0.5 then 'reading'
                     when o.has_workers or o.waited_share > 0.5 then 'workers' else 'own' end as cause,
@@ -115,7 +115,7 @@ from own o left join other h using (loop);
 --   os_ns: how long, all such calls together (ns)
 create view loop_pause as
 with numbered as (
-    select turn, loop, process, thread, start, "end", row_number() over (partition by loop, process order by start) as turn_no,
+    select turn, loop, process, thread, start, "end", row_number() over (partition by loop, process order by start, turn) as turn_no,
            median("end" - start) over (partition by loop) as turn_ns,
            lead(loop) over w as next_loop, lead(thread) over w as next_thread, lead(start) over w as next_start
     from turn window w as (partition by process order by start)
@@ -141,7 +141,7 @@ select l.loop, l.process, l.thread, l.turn_no, l.start, l."end", l.between,
        l.turn_ns, a.path, n.text as os_name, cast(c.ns as bigint) as os_ns
 from long l
 left join busy b on b.process = l.process and b.start = l.start
-left join (select process, start, max(ns) as ns, arg_max(name, ns) as name from called group by process, start) c
+left join (select process, start, max(ns) as ns, arg_max(name, (ns, name)) as name from called group by process, start) c
     on c.process = l.process and c.start = l.start
 left join name n on n.id = c.name
 asof left join annotation_at a on l.thread = a.thread and a.time <= (l.start + l."end") // 2;

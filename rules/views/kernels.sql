@@ -198,5 +198,5 @@ with candidate as (
 ), ranked as (
     select *, dense_rank() over (partition by profile, loop order by same_name desc, exactly desc) as place from candidate where same_name or exactly
 )
-select profile, loop, flatten(list(gpu_ops)) as gpu_ops, sum(share) as share, arg_max(median_ns, total_ns) as median_ns, bool_and(exactly) as exactly
+select profile, loop, flatten(list(gpu_ops order by gpu_ops)) as gpu_ops, sum(share) as share, arg_max(median_ns, (total_ns, median_ns)) as median_ns, bool_and(exactly) as exactly
 from ranked where place = 1 group by profile, loop;

@@ -31,7 +31,7 @@ select * from pathed;
 --   time: from when on (ns)
 --   path: the innermost range's path; null outside every range
 create view annotation_at as
-select thread, t as time, first(path order by priority desc) as path
+select thread, t as time, first(path order by priority desc, path) as path
 from (
     select thread, start as t, path, 1e6 + coalesce(length(path), 0) as priority from annotation
     union all

@@ -61,7 +61,7 @@ create view named_kernel as
 with known as (
     select *, kernel_role(name) as role from kernel_use
 ), placed as (
-    select k.loop, k.name, k.grid, k.block, mode(p.path) as nvtx_path
+    select k.loop, k.name, k.grid, k.block, mode(p.path order by p.path) as nvtx_path
     from (select loop, name, grid, block, unnest(gpu_ops) as op from known where role is not null) k
     join nearby_op o on o.id = k.op join call_place p on p.api_call = o.api_call group by all
 )
@@ -94,7 +94,7 @@ create view unfused_attention as
 with softened as (
     select loop from named_kernel where role = 'softmax' group by loop having sum(share) >= setting('least_softmax')
 ), known as (
-    select loop, name, any_value(kernel) as kernel, any_value(role) as role, any_value(format) as format, arg_max(nvtx_path, total_ns) as nvtx_path,
+    select loop, name, any_value(kernel) as kernel, any_value(role) as role, any_value(format) as format, arg_max(nvtx_path, (total_ns, nvtx_path)) as nvtx_path,
            regexp_matches(name, '(?i)softmax\w*backward|backward\w*softmax') as backward
     from named_kernel where loop in (select loop from softened) group by loop, name
 ), step as (

@@ -16,7 +16,7 @@
 --   main_ops: those of the size to profile (references gpu_op)
 create view profile_candidate as
 with matched as (
-    select loop, flatten(list(gpu_ops)) as ops from kernel_match group by loop
+    select loop, flatten(list(gpu_ops order by gpu_ops)) as ops from kernel_match group by loop
 ), used as (
     select u.*, coalesce(list_has_any(u.gpu_ops, m.ops), false) as profiled from kernel_use u left join matched m using (loop)
 )
@@ -25,7 +25,7 @@ select u.loop, u.name, any_value(coalesce(u.short, u.name)) as short, is_library
        first(u.median_ns order by u.total_ns desc, u.grid, u.block) as median_ns, cast(count(*) as integer) as sizes,
        sum(u.launches) / any_value(f.turns) as launches_per_turn, least(sum(u.share), any_value(f.busy_share)) as share,
        any_value(u.sm_count) as sm_count, first(u.profiled order by u.total_ns desc, u.grid, u.block) as profiled,
-       flatten(list(u.gpu_ops)) as gpu_ops, first(u.gpu_ops order by u.total_ns desc, u.grid, u.block) as main_ops
+       flatten(list(u.gpu_ops order by u.grid, u.block)) as gpu_ops, first(u.gpu_ops order by u.total_ns desc, u.grid, u.block) as main_ops
 from used u join loop_facts f using (loop) group by u.loop, u.name;
 
 -- A kernel launch and when it was made: in this order `ncu --launch-skip` counts the launches of one base name and

@@ -167,7 +167,7 @@ with kernel as (
     where c.operation in ('all_reduce', 'reduce_scatter')
 ), told as (
     select loop, device, phase, count(*) as collectives, count(*) filter (matters) as messages, min(start) filter (matters) as first_start,
-           sum(exposed_ns - exposed_wait_ns) as exposed_ns, sum(duration_ns - wait_ns) filter (matters) as message_ns, mode(path) as path,
+           sum(exposed_ns - exposed_wait_ns) as exposed_ns, sum(duration_ns - wait_ns) filter (matters) as message_ns, mode(path order by path) as path,
            list(api_call order by start) filter (api_call is not null) as api_calls
     from reduction group by loop, device, phase
 ), done as (
@@ -239,8 +239,8 @@ group by a.loop, a.process, a.job, a.label, a.name, a.path, a.turns, a.turn_ns, 
 --   pieces: the parts of that time
 --   idle_ns: idle time (ns)
 create view rank_idle as
-select p.loop, g.process, coalesce(h.path, c.path) as path, list(distinct p.api_call) filter (p.api_call is not null) as api_calls,
-       list(p.piece) as pieces, sum(p."end" - p.start) as idle_ns
+select p.loop, g.process, coalesce(h.path, c.path) as path, list(distinct p.api_call order by p.api_call) filter (p.api_call is not null) as api_calls,
+       list(p.piece order by p.piece) as pieces, sum(p."end" - p.start) as idle_ns
 from (select * from gap where process in (select process from rank_process)) g
 join idle_piece p on p.gap = g.gap
 left join host_segment h on h.api_call = p.api_call and p.doing = 'segment'

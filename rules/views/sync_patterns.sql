@@ -27,13 +27,13 @@ create view solver_read as
 with launching as (
     select id, thread, start from call where kind in ('launch', 'graph_launch')
 ), reading as (  -- a read-back and the wait for it follow the same launch: they are one read
-    select b.loop, b.path, b.turn, l.id as launch, list(b.api_call order by b.api_call) as api_calls, arg_max(b.name, b.duration_ns) as name,
+    select b.loop, b.path, b.turn, l.id as launch, list(b.api_call order by b.api_call) as api_calls, arg_max(b.name, (b.duration_ns, b.name)) as name,
            max(b.duration_ns) as longest_ns, sum(b.idle_ns) as idle_ns, max(b.read_bytes) as bytes
     from blocking_call b asof join launching l on b.thread = l.thread and l.start <= b.start
     where b.read_bytes is not null group by b.loop, b.path, b.turn, l.id
 ), placed as (
     select r.loop, r.path, flatten(list(r.api_calls order by r.launch)) as api_calls, count(*) as reads,
-           arg_max(r.name, r.longest_ns) as name, max(r.bytes) as bytes, sum(r.idle_ns) as idle_ns,
+           arg_max(r.name, (r.longest_ns, r.name)) as name, max(r.bytes) as bytes, sum(r.idle_ns) as idle_ns,
            count(distinct r.turn) filter (where names_convergence(w.name)
                or names_convergence(list_last(string_split(r.path, ' / ')))) as tested_turns
     from reading r left join work w on w.api_call = r.launch group by r.loop, r.path

@@ -24,7 +24,7 @@ with caused as (
     where doing = 'call' and call_kind in ('sync', 'copy', 'free', 'alloc', 'host_alloc') and cause_call is distinct from api_call
     group by api_call
 ), copied as (
-    select api_call, any_value(copy_kind) as copy_kind, sum(bytes) as bytes,
+    select api_call, min(copy_kind) as copy_kind, sum(bytes) as bytes,
            bool_or(src_kind = 'pageable' or dst_kind = 'pageable') as pageable
     from nearby_op where kind = 'memcpy' and api_call is not null group by api_call
 ), copied_before as (  -- an asynchronous read-back followed at once by a wait: how frameworks fetch a scalar

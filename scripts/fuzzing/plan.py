@@ -15,7 +15,7 @@ READERS: Mapping[str, int] = {
     "unknown": 10,
 }  # fmt: skip
 """Reader → its part of all inputs, in percent."""
-OUTPUTS = {"json": 60, "html": 15, "twice": 10, "paged": 15}
+OUTPUTS = {"json": 50, "html": 15, "twice": 10, "shuffled": 10, "paged": 15}
 LARGE = 8 << 20  # bytes
 
 
@@ -27,8 +27,8 @@ class Plan:
     sample: int
     steps: tuple[tuple[str, int], ...]
     output: str
-    """`json` or `html`; or JSON, too, `twice` (the second time from the cache) or `paged` (by the reader of pages that
-    large tables get)."""
+    """`json` or `html`; or JSON, too, `twice` (the second time from the cache), `shuffled` (the second time with the
+    store's rows in another order) or `paged` (by the reader of pages that large tables get)."""
 
     def __str__(self) -> str:
         return f"{self.reader} sample {self.sample}: {', '.join(f'{name}@{seed}' for name, seed in self.steps)}"

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from fuzzing import judge
 from fuzzing.given import Given
+from fuzzing.shuffled import shuffle_rows
 
 BYTES = 2 << 30  # that a run may hold at once
 _ADDRESSES = 24 << 30  # address space: arenas and mapped files are not memory
@@ -95,10 +96,10 @@ def serve(build: Build, form: str, folder: Path, pipe: int) -> None:
     _limit()
     os.chdir(work)
     command = given.command(work)
-    verb, twice = given.words[0], form == "twice" and given.words[0] == "explain"
+    verb, twice = given.words[0], form in ("twice", "shuffled") and given.words[0] == "explain"
     suffix = ("html" if verb == "explain" else "md") if form == "html" else "json"
     output = None if verb == "rules" else folder / f"out.{suffix}"
-    if twice:
+    if form == "twice":
         _set("opening", "IN_MEMORY", 0)  # below it nothing is kept
     if form == "paged":
         _set("ingest.sqlite", "PAGES_FROM", 0)
@@ -108,6 +109,8 @@ def serve(build: Build, form: str, folder: Path, pipe: int) -> None:
         outcome, note = judge.judged(given, work, code, said, printed, output)
         if twice and output:
             again = output.with_name("again.json")
+            if form == "shuffled":
+                shuffle_rows(1)
             second = _run(_printing(command, again), folder, "second")
             if second != (code, said, printed) or (outcome == "report" and again.read_bytes() != output.read_bytes()):
                 raise judge.Found("a second run differs", str(second)[:2000])

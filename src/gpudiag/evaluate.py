@@ -176,7 +176,9 @@ def outcome_of(rule: Rule, rows: Sequence[Row], known: Known) -> Outcome:
     """Rows into an outcome. None where nobody knows whether the evidence was recorded is not `clear`."""
     try:
         # A suppressor speaks of each of its rows, a finding and a note of all rows of a loop.
-        groups = [[row] for row in rows] if rule.kind == "suppressor" else list(by_loop(rows).values())
+        alone = rule.kind == "suppressor"
+        rows = query.anyhow(rows) if alone else query.settled(rows)
+        groups = [[row] for row in rows] if alone else list(by_loop(rows).values())
         for group in groups:
             message(rule, group, known.loops)
             title(rule, group, known.loops)

@@ -233,8 +233,8 @@ def whole_run(con: Connection, process: int, settings: Settings) -> Found | None
     """
     row = con.execute(
         """
-        select min(least(coalesce(a.start, o.start), o.start)), max(o."end"), mode(a.thread), count(*),
-               max(o."end" - o.start)
+        select min(least(coalesce(a.start, o.start), o.start)), max(o."end"),
+               mode(a.thread order by a.thread), count(*), max(o."end" - o.start)
         from gpu_op o left join api_call a on a.id = o.api_call where o.process = ?
         """,
         [process],

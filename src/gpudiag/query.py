@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from itertools import groupby
 from typing import Any
 
 import duckdb
@@ -24,6 +25,30 @@ def rows(cursor: duckdb.DuckDBPyConnection, limit: int | None = None) -> tuple[R
     names = [str(column[0]) for column in cursor.description or ()]
     found = cursor.fetchall() if limit is None else cursor.fetchmany(limit)
     return tuple(dict(zip(names, map(plain, row), strict=True)) for row in found)
+
+
+def settled(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """The rows as they are ordered, and those that are equally bad in an order that depends on the rows alone.
+
+    Queries order by what a row is worth: a share, or the part of it that could go. Between equals the database answers
+    in any order, and on many cores in another one each time. Rows without such columns stay as they are.
+    """
+    if not rows or not _worth(rows[0]):
+        return tuple(rows)
+    return tuple(row for _, equals in groupby(rows, _worth) for row in _fixed(tuple(equals)))
+
+
+def anyhow(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """Rows whose order means nothing, in one that depends on the rows alone."""
+    return _fixed(tuple(rows))
+
+
+def _worth(row: Row) -> list[Any]:
+    return [value for name, value in row.items() if name.endswith("share") or name.startswith("recoverable")]
+
+
+def _fixed(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+    return tuple(sorted(rows, key=lambda row: repr(list(row.values())))) if len(rows) > 1 else rows
 
 
 def plain(value: Any) -> Any:

@@ -35,7 +35,7 @@ def run(con: Connection, settings: Mapping[str, float], iteration_times: Mapping
     if not devices:  # a kernel page alone names them beside each launch
         rows = con.execute("select distinct device_name from kernel_profile where device_name is not null order by 1")
         devices = [(name, None) for (name,) in rows.fetchall()]
-    spans = dict(con.execute('select kind, sum("end" - start) / 1e6 from "window" group by kind').fetchall())
+    spans = dict(con.execute('select kind, sum("end" - start) from "window" group by kind').fetchall())
     frameworks = [
         framework for (framework,) in con.execute("select framework from framework_seen order by 1").fetchall()
     ]
@@ -43,8 +43,8 @@ def run(con: Connection, settings: Mapping[str, float], iteration_times: Mapping
     return Run(
         devices=tuple(clean(name) for name, _ in devices),
         clocks_mhz=tuple(hz / 1e6 for _, hz in devices if hz),
-        span_ms=float(sum(spans.values())),
-        cold_start_ms=float(spans.get("cold_start", 0.0)),
+        span_ms=sum(spans.values()) / 1e6,
+        cold_start_ms=spans.get("cold_start", 0) / 1e6,
         loops=_loops(con, settings, iteration_times),
         kernels=measured(con, settings),
         frameworks=tuple(sorted(frameworks, key=order.index)),

@@ -99,7 +99,7 @@ def _kernel_lines(con: Connection, row: Mapping[str, Any]) -> list[tuple[str, in
 def _vote(con: Connection, calls: Sequence[int], condition: str) -> list[tuple[str, int | None, str | None, int]]:
     return con.execute(
         f"""
-        select file, line, any_value(function), count(*) as n from call_sample
+        select file, line, min(function), count(*) as n from call_sample
         where api_call in (select unnest(?::integer[])) and file is not null and {condition}
         group by file, line order by n desc, file, line
         """,
@@ -115,7 +115,7 @@ def _heading(con: Connection, calls: Sequence[int]) -> list[tuple[str, int | Non
     return con.execute(
         """
         select user_frame(y.frames).file as file, user_frame(y.frames).line as line,
-               any_value(user_frame(y.frames).function), count(*) as n
+               min(user_frame(y.frames).function), count(*) as n
         from py_sample y
         asof join (select thread, start, "end" from api_call where id in (select unnest(?::integer[]))) c
             on y.thread = c.thread and y.time <= c."end"
@@ -130,7 +130,7 @@ def _asked_for_input(con: Connection, calls: Sequence[int]) -> list[tuple[str, i
     """The line that asked the data loader for input, when most samples before these calls were inside one."""
     rows = con.execute(
         """
-        select entry_file, entry_line, any_value(entry_function), count(*) / sum(count(*)) over () as part
+        select entry_file, entry_line, min(entry_function), count(*) / sum(count(*)) over () as part
         from call_sample
         where api_call in (select unnest(?::integer[])) and fetches_input and entry_file is not null
         group by entry_file, entry_line order by part desc, entry_file, entry_line limit 1

@@ -129,7 +129,7 @@ def _write_turns(con: Connection, loop: int, run: Turns, first: int, enough: int
             """
             insert into iteration
             with done as (
-                select a.start, max(o."end") over (order by a.start, o.id rows unbounded preceding) as done
+                select a.start, max(o."end") over (order by a.start) as done
                 from gpu_op o join api_call a on a.id = o.api_call where o.process = $process and a.start < $last
             ), moved as (
                 select distinct t.start, greatest(t.start, coalesce(d.done, t.start)) as begins

@@ -38,7 +38,7 @@ def read_nvtx(capture: Capture) -> None:
     if ranges or not all(group[1] for group in marks):
         _intern(capture)
         con.execute(
-            "create or replace temp table nsys_domain as select globalTid >> 24 as key, domain, any_value(text) as name"
+            "create or replace temp table nsys_domain as select globalTid >> 24 as key, domain, min(text) as name"
             " from nsys_nvtx where kind = 'domain' group by all"
         )
     if ranges:
@@ -54,7 +54,7 @@ def _stage(capture: Capture) -> None:
     con, events = capture.con, capture.enums.nvtx_events
     con.execute("create or replace temp table nsys_string (id bigint, text varchar)")
     for batch in capture.source.batches("StringIds", ints("id") | texts("value")):
-        con.execute(f"insert into nsys_string select id, any_value(value) from {batch} group by id")
+        con.execute(f"insert into nsys_string select id, min(value) from {batch} group by id")
     columns = ints("start", "end", "eventType", "textId", "globalTid", "domainId", "jsonTextId")
     wanted = ", ".join(numbers_of(events, kind) for kind in ("mark", "push_pop", "start_end", "domain"))
     start = "create or replace temp table nsys_nvtx as"

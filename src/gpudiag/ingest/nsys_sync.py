@@ -114,9 +114,11 @@ def read_event_edges(capture: Capture) -> None:
     con.execute(
         "insert into event_edge by name with edges as ("
         "select r.stream as from_stream, w.stream as to_stream, w.time, r.time as recorded from nsys_event_wait w"
-        " asof join nsys_event_record r on r.key = w.key and r.event = w.event and r.time <= w.time),"
-        " enqueued as (select o.stream, o.id, c.start from gpu_op o join api_call c on c.id = o.api_call"
-        f" where o.id >= {capture.first['gpu_op']} and o.stream in (select from_stream from edges))"
+        " asof join (select key, event, time, max(stream) as stream from nsys_event_record group by all) r"
+        " on r.key = w.key and r.event = w.event and r.time <= w.time),"
+        " enqueued as (select o.stream, c.start, arg_max(o.id, (o.start, o.id)) as id"  # a graph's launch is of many
+        " from gpu_op o join api_call c on c.id = o.api_call"
+        f" where o.id >= {capture.first['gpu_op']} and o.stream in (select from_stream from edges) group by all)"
         " select q.id as from_op, from_stream, to_stream, time from edges"
         " asof left join enqueued q on q.stream = edges.from_stream and q.start <= edges.recorded"
         " where from_stream <> to_stream"
@@ -181,7 +183,8 @@ def read_messages(capture: Capture) -> None:
         " any_value(m.communicator) as communicator, any_value(c.ranks) as ranks"
         " from collective k join gpu_op o on o.id = k.gpu_op join api_call a on a.id = o.api_call"
         f" join {thread_map(capture)} on t.thread = a.thread"
-        ' asof join (from nsys_message where bytes is not null and "end" >= start) m'
+        ' asof join (from nsys_message where bytes is not null and "end" >= start'
+        " qualify row_number() over (partition by globalTid, start order by rid desc) = 1) m"
         " on m.globalTid = t.tid and m.start <= a.start"
         " left join created c on c.key = m.globalTid >> 24 and c.communicator is not distinct from m.communicator"
         f' where o.id >= {first} and a."end" <= m."end" group by m.rid having count(*) = 1'

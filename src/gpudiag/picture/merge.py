@@ -88,7 +88,7 @@ _MERGED = """
     select lane, bucket, start, ns as span, ns, kind, name, 1 as n from piece where bucket is null
     union all
     select lane, bucket, min(start), max(start + ns) - min(start), cast(sum(ns) as bigint), kind,
-           arg_max(name, ns), count(*)
+           arg_max(name, (ns, name)), count(*)
     from piece where bucket is not null group by lane, kind, bucket
     order by lane, start, kind
 """

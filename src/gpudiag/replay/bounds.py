@@ -71,7 +71,7 @@ def claim(con: Connection, rule: Rule, rows: Sequence[Row], loop: int, total_ns:
     if Edit.BALANCE_RANKS in edits:  # the rest of its share is what the other ranks wait meanwhile
         shares = [row.get("share") for row in rows if isinstance(row.get(price.on), list)]
         whole = sum(float(share) for share in shares if isinstance(share, int | float)) * total_ns
-        rest = min(whole, total_ns) - sum(result.values())
+        rest = min(whole, total_ns) - math.fsum(result.values())
         if rest > 0:
             result[WHOLE] = result.get(WHOLE, 0.0) + rest
     return result
@@ -156,7 +156,7 @@ def _copies(con: Connection, loop: int, edits: set[Edit], table: str = "wanted")
     most = float(row[0]) if row and row[0] else 0.0
     if keep_engines is not None:
         most = min(most, keep_engines)
-    total = sum(result.values())
+    total = math.fsum(result.values())
     return {key: ns * most / total for key, ns in result.items()} if total > most else result
 
 

@@ -136,7 +136,7 @@ def _events(con: Connection, window: Window, ops: Ints) -> tuple[Ints, Ints, Flo
         """
         select e.from_op, e.to_stream, e.time - $start as time from event_edge e join nearby_op o on o.id = e.from_op
         where o.process = $process and o.start >= $start and o.start < $end
-            and e.to_stream is not null and e.time is not null
+            and e.to_stream is not null and e.time is not null order by e.time, e.from_op, e.to_stream
         """,
         {"process": window.process, "start": window.start, "end": window.end},
     ).fetchnumpy()
@@ -197,7 +197,7 @@ def _calls(con: Connection, window: Window) -> Calls:
                    min(start) filter (where begins >= $end) as beyond
             from candidate group by thread
         ), waited as (
-            select api_call, any_value(case when kind = 'context' then -2 when kind = 'stream' then coalesce(stream, -2)
+            select api_call, min(case when kind = 'context' then -2 when kind = 'stream' then coalesce(stream, -2)
                                             when kind = 'event' then -3 else -1 end) as on_stream
             from sync where api_call is not null and kind <> 'stream_wait_event' group by api_call
         )

@@ -5,6 +5,7 @@ One ledger serves the order, the printed gains and what is left after each fix: 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -202,5 +203,5 @@ def _removed(claim: bounds.Claim, total_ns: float, idle_scale: float) -> float:
     """The part of the traced loop that a claim removes once idle time is scaled; busy time is not the profiler's."""
     if total_ns <= 0:
         return 0.0
-    idle = sum(ns for key, ns in claim.items() if not key.startswith("op:"))
-    return min(1.0, (sum(claim.values()) - idle * (1 - idle_scale)) / total_ns)
+    idle = math.fsum(ns for key, ns in claim.items() if not key.startswith("op:"))
+    return min(1.0, (math.fsum(claim.values()) - idle * (1 - idle_scale)) / total_ns)

@@ -1,0 +1,54 @@
+"""The same captures give the same report, in whatever order many threads fill and answer tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from corpus import CAPTURES
+from fuzzing.shuffled import shuffle_rows
+from gpudiag import opening, pipeline, query, store
+from gpudiag.options import Options
+
+GRAPHS, COPIES, PROFILED = (
+    "launch_bound_fp32/fixed.sqlite.xz",  # a call starts many operations at once
+    "chunked_pipeline/slow-pageable.sqlite.xz",
+    "histogram/slow.sqlite.xz",
+)
+
+
+def reported(name: str) -> str:
+    return pipeline.explain([CAPTURES / name], Options(cached=False)).model_dump_json()
+
+
+@pytest.mark.parametrize("name", [GRAPHS, COPIES])
+def test_many_threads_say_what_one_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = reported(name)
+    connected = store._connected
+
+    def with_many(path: str, **more: Any) -> store.Connection:
+        return connected(path, **{**more, "threads": 16})
+
+    monkeypatch.setattr(opening, "IN_MEMORY", 0)
+    monkeypatch.setattr(store, "_connected", with_many)
+    assert [reported(name) for _ in range(2)] == [alone, alone]
+
+
+@pytest.mark.parametrize("name", [GRAPHS, COPIES, PROFILED])
+def test_rows_in_another_order_say_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = reported(name)
+    monkeypatch.setattr(store, "_create", store._create)  # shuffle_rows replaces them for good
+    monkeypatch.setattr(opening, "prepare", opening.prepare)
+    shuffle_rows(7)
+    assert reported(name) == before
+
+
+def test_equally_bad_rows_come_in_one_order() -> None:
+    worse, a, b = {"share": 0.5, "kernel": "z"}, {"share": 0.2, "kernel": "a"}, {"share": 0.2, "kernel": "b"}
+    assert query.settled([worse, b, a]) == query.settled([worse, a, b]) == (worse, a, b)
+
+
+def test_rows_that_do_not_say_what_they_are_worth_stay_in_the_query_s_order() -> None:
+    rows = ({"name": "b"}, {"name": "a"})
+    assert query.settled(rows) == rows

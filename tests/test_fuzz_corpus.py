@@ -22,6 +22,7 @@ EXPECTED = {
     "a-million-line-breaks-in-a-cell.csv.xz": ("report", "problems"),  # took quadratic time
     "a-negative-duration.csv.xz": ("report", "problems"),
     "a-place-with-more-than-all.json": ("refused", "share cannot be"),
+    "idle-for-many-years.sqlite.xz": ("report", "problems"),  # the report could not be read again
     "loops-longer-than-the-run.json": ("refused", "share_of_span cannot be"),
     "page-packed.details.csv.gz": ("refused", "FILE: the file is cut off"),  # named the unpacked file
     "percentages-beyond-all-measure.csv.xz": ("report", "healthy"),  # the report could not be read again

@@ -123,7 +123,7 @@ def grown(rows: Rows, random: Random) -> None:
             row.extend(f"m{k}__x.sum" if number == 0 else "1" for k in range(count))
     elif kind == 1 and len(rows) > 2:
         size = sum(len(cell) + 3 for row in rows[-2:] for cell in row)
-        rows.extend(list(row) for row in rows[-2:] * min(random.choice((50, 500)), MOST // size + 1))
+        rows.extend(list(row) for row in rows[-2:] * min(random.choice((50, 500)), MOST // max(1, size) + 1))
     else:
         row = rows[random.randrange(len(rows))]
         if row:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 LARGEST = 1e15  # no time in ms, size in bytes or count in a report comes near
+LARGEST_NS = 1e6 * LARGEST
 SMALLEST = 1e-9  # of what others are divided by: a femtosecond
 DEEPEST = 40  # levels of lists and objects
 SLACK = 0.01  # parts that add up to 1, rounded
@@ -20,8 +21,8 @@ def misfit(content: Any) -> str | None:
 
 def _doubts(content: dict[str, Any]) -> Iterator[tuple[str, bool]]:
     for place, value in _figures(content, "", 0):
-        yield place, not (math.isfinite(value) and abs(value) <= LARGEST)
         key = place.rpartition(".")[2]
+        yield place, not (math.isfinite(value) and abs(value) <= (LARGEST_NS if key.endswith("_ns") else LARGEST))
         yield place, key in SHARES and not -SLACK <= value <= 1 + SLACK
         yield place, key.endswith("_ms") and value < 0
     run = content.get("run")
@@ -61,7 +62,7 @@ def _figures(value: Any, place: str, depth: int) -> Iterator[tuple[str, float]]:
         for number, item in enumerate(value):
             yield from _figures(item, f"{place}{number}.", depth + 1)
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield place.rstrip("."), value if isinstance(value, float) or abs(value) <= LARGEST else math.inf
+        yield place.rstrip("."), value if isinstance(value, float) or abs(value) <= LARGEST_NS else math.inf
 
 
 def _objects(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -50,7 +50,7 @@ def read(path: Path, con: duckdb.DuckDBPyConnection, workdir: Path, name: Path, 
     """
     if ncu_blocks.is_cut(path):
         raise GpudiagError(f"{name}: the report is cut short; copy it again, or profile again.")
-    csv = f"`ncu --import {name.name} --csv --page raw > {name.stem}.csv` and give the .csv"
+    csv = f"`ncu --import {name.name} --csv --page raw > {name.stem[:60]}.csv` and give the .csv"
     failed = []
     if importlib.util.find_spec("ncu_report"):
         answer = workdir / "ncu-report.jsonl"

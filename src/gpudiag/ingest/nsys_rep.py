@@ -21,7 +21,7 @@ def export(path: Path, workdir: Path, timeout_s: float = TIMEOUT_S) -> Path:
     if nsys is None:
         raise GpudiagError(
             f"{path}: reading a report needs `nsys`, which is not on the PATH; where it is, run"
-            f" `nsys export --type=sqlite --include-json=true --output={path.stem}.sqlite {path.name}`"
+            f" `nsys export --type=sqlite --include-json=true --output={path.stem[:60]}.sqlite {path.name}`"
             " and give the .sqlite file."
         )
     message = ""

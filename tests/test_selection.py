@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from hypothesis import given, settings
@@ -22,6 +23,7 @@ from gpudiag.cli import main
 from gpudiag.errors import GpudiagError
 from gpudiag.model import Report
 from gpudiag.options import Options
+from gpudiag.part import inside
 from gpudiag.report import formats, jsonformat
 from gpudiag.selection import ALL, Selection, select, time_range, times
 
@@ -255,6 +257,16 @@ def test_a_single_range_is_searched_for_what_repeats_in_it() -> None:
     with part(case, select(nvtx=["epoch"])) as con:  # as the report calls them
         [loop] = rows(con, "from loop")
         assert (loop["name"], loop["period_source"]) == ("epoch", "nvtx")
+
+
+@given(
+    st.lists(st.integers(0, 50), max_size=30),
+    st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20)), min_size=1, max_size=8),
+)
+def test_a_time_is_in_a_stretch_however_stretches_overlap(moments: list[int], stretches: list[tuple[int, int]]) -> None:
+    bounds = np.array([(begin, begin + length) for begin, length in stretches])
+    found = inside(np.array(moments, dtype=np.int64), bounds).tolist()
+    assert found == [any(begin <= moment < end for begin, end in bounds) for moment in moments]
 
 
 def test_ranges_and_time_are_both_to_hold() -> None:

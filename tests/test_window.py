@@ -227,6 +227,13 @@ def test_turns_of_a_loop_never_overlap() -> None:
     assert all(row["end"] >= row["start"] for row in turned)
 
 
+def test_turns_are_the_same_however_few_are_handed_over_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = {**launched(30, 100, *STEP), "nvtx_range": ranges(30, "step")}
+    at_once = iterations(case)
+    monkeypatch.setattr("gpudiag.loops._AT_ONCE", 7)
+    assert iterations(case) == at_once
+
+
 def test_given_turns_are_kept() -> None:
     case: Case = {"iteration": [turns(5, 50)], **launched(20, 100, *STEP)}
     assert len(iterations(case)) == 5

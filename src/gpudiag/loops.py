@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -42,36 +42,50 @@ class Found:
     runs: list[Turns] = field(default_factory=list)
 
 
+_AT_ONCE = 1_000_000
+"""Values of an array that are handed over at a time: of more, the copies alone would fill the memory."""
+
+
 @contextmanager
 def temporary(con: Connection, table: str, **columns: Ints) -> Iterator[None]:
-    """Arrays of one length as a temporary table, while this is open.
+    """Arrays of one length as a temporary table, while this is open; with their row numbers as `ordinal`.
 
     A table, because the planner has to know how many rows there are, or it compares each with every operation.
     """
-    con.execute(
-        f"drop table if exists {table}"
-    )  # and ends a result not read to its end, beside which nothing registers
-    con.register("handed_over", {column: np.ascontiguousarray(values) for column, values in columns.items()})
-    try:
-        con.execute(f"create temp table {table} as from handed_over")
-    finally:
-        con.unregister("handed_over")
+    # Dropping ends a result not read to its end, beside which nothing registers.
+    con.execute(f"drop table if exists {table}")
+    begun = "create temp table {table} as"
+    for first in range(0, max(1, len(next(iter(columns.values())))), _AT_ONCE):
+        part = {name: np.ascontiguousarray(values[first : first + _AT_ONCE]) for name, values in columns.items()}
+        part["ordinal"] = np.arange(first, first + len(next(iter(part.values()))))
+        con.register("handed_over", part)
+        try:
+            con.execute(f"{begun.format(table=table)} from handed_over")
+        finally:
+            con.unregister("handed_over")
+        begun = "insert into {table}"
     yield
     con.execute(f"drop table {table}")
 
 
-def turn_bounds(con: Connection, starts: Ints, ends: Ints, process: int, settings: Settings) -> Bounds:
+_NEAR = 1_000
+"""Stretches of time that the longest turn is looked for in."""
+
+
+def turn_bounds(
+    con: Connection, starts: Ints, ended: Callable[[Ints], Ints], process: int, settings: Settings
+) -> Bounds:
     """Start to next start; at a long pause and after the last turn, to the end of the GPU work it queued (ns).
 
-    starts: when each turn began, ascending; ends: when what marks it ended, of as many turns or one less.
+    starts: when each turn began, ascending; ended: gives of some turns, by position, when what marks them ended.
     """
-    steps = np.diff(starts)
-    pause = settings["break_factor"] * (float(np.median(steps)) if len(steps) else 0.0)
-    bounds = np.column_stack((starts, np.append(starts[1:], starts[-1:])))
-    broken = np.append(np.flatnonzero(steps > pause), len(starts) - 1)
-    until = np.maximum(starts[broken], ends[np.minimum(broken, len(ends) - 1)])
-    until = _drained(con, process, starts[broken], until)
+    # Turns may be tens of millions: of arrays as long as that there are as few at a time as can be.
+    typical = float(np.median(np.diff(starts), overwrite_input=True)) if len(starts) > 1 else 0.0
+    broken = np.append(np.flatnonzero(np.diff(starts) > settings["break_factor"] * typical), len(starts) - 1)
+    until = _drained(con, process, starts[broken], np.maximum(starts[broken], ended(broken)))
     until[:-1] = np.minimum(until[:-1], starts[broken[:-1] + 1])
+    bounds = np.empty((len(starts), 2), dtype=np.int64)
+    bounds[:, 0], bounds[:-1, 1] = starts, starts[1:]
     bounds[broken, 1] = until
     return bounds
 
@@ -79,11 +93,19 @@ def turn_bounds(con: Connection, starts: Ints, ends: Ints, process: int, setting
 def _drained(con: Connection, process: int, starts: Ints, ends: Ints) -> Ints:
     """When the host and the GPU were done with each turn: its end, or that of the work queued in it (ns)."""
     with temporary(con, "queueing_turn", start=starts, until=ends):
+        # Few turns are asked for, of a capture of many: calls near none of them are left out before they are sorted.
+        lengths = ends - starts
+        near = max(1, int(np.median(lengths)), int(lengths.max()) // _NEAR)
         found = con.execute(
-            """
-            with turn as (select start, any_value(until) as until from queueing_turn group by start), queued as (
+            f"""
+            with turn as (select start, max(until) as until from queueing_turn group by start), near as (
+                select distinct unnest(range(start // {near}, until // {near} + 1)) as stretch from turn
+            ), queued as (
                 select t.start, a.id
-                from (select id, start from api_call where process = $process and start between $first and $last) a
+                from (
+                    select id, start from api_call where process = $process and start between $first and $last
+                        and start // {near} in (select stretch from near)
+                ) a
                 asof join turn t on t.start <= a.start where a.start <= t.until
             )
             select q.start, max(o."end") as done from queued q join gpu_op o on o.api_call = q.id

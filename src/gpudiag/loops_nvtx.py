@@ -41,7 +41,7 @@ select process, thread, path, count(*) as turns, min(start), max("end"), sum("en
 from nvtx_path group by all having turns >= ?
 """
 _STEPS = "select path, any_value(above), any_value(label) from nvtx_path group by path"
-_TIMES = 'select start, "end" from nvtx_path where process = ? and thread = ? and path = ? order by start, "end"'
+_TIMES = 'select "{}" as time from nvtx_path where process = ? and thread = ? and path = ? order by start, "end"'
 
 
 @dataclass(slots=True, eq=False)
@@ -57,19 +57,27 @@ class Candidate:
     first: int
     last: int
     covered: int
-    load: Callable[[], tuple[Ints, Ints]]
+    load: Callable[[str], Ints]
     """Asks for the times: most candidates are judged without, and all together would be as large as the capture."""
-    _times: tuple[Ints, Ints] | None = None
+    _starts: Ints | None = None
 
     @property
     def starts(self) -> Ints:
-        self._times = self._times or self.load()
-        return self._times[0]
+        if self._starts is None:
+            self._starts = self.load("start")
+        return self._starts
 
     @property
     def ends(self) -> Ints:
-        self._times = self._times or self.load()
-        return self._times[1]
+        return self.load("end")
+
+    def forget(self) -> None:
+        """Keep no times any longer: one loop's at once is enough."""
+        self._starts = None
+
+    def ended(self, turns: Ints) -> Ints:
+        """When the ranges at these positions ended, or the last range where there is none."""
+        return self.ends[np.minimum(turns, self.turns - 1)]
 
     @property
     def extent(self) -> int:
@@ -91,11 +99,13 @@ def loops_from_nvtx(con: Connection, settings: Settings, owners: Mapping[int, tu
     for (process, thread), every in by_thread.items():
         candidates = _longest(every)
         groups = _without_rehearsals(_without_operators(_choose(candidates)), candidates)
+        for candidate in candidates:
+            candidate.forget()
         for group in groups:
             phases = sorted(group, key=lambda c: c.first)
             name = " + ".join(phase.name for phase in phases)
             path = f"{phases[0].parent} / {name}" if phases[0].parent else name
-            bounds = turn_bounds(con, phases[0].starts, phases[-1].ends, process, settings)
+            bounds = turn_bounds(con, phases[0].load("start"), phases[-1].ended, process, settings)
             loop = found.setdefault((owners.get(process, ("input", 0)), path), Found(name, path, "nvtx"))
             loop.runs.append(Turns(process, thread, bounds))
     con.execute("drop table nvtx_path")
@@ -126,10 +136,10 @@ def _text(steps: Mapping[int, tuple[int | None, str]], path: int | None) -> str:
     return " / ".join(reversed(found))
 
 
-def _times(con: Connection, process: int, thread: int, path: int) -> tuple[Ints, Ints]:
-    """When the ranges of a path began, ascending, and when they ended (ns)."""
-    found = con.execute(_TIMES, [process, thread, path]).fetchnumpy()
-    return found["start"], found["end"]
+def _times(con: Connection, process: int, thread: int, path: int, which: str) -> Ints:
+    """When the ranges of a path began, ascending, or when they ended, in the same order (ns)."""
+    times: Ints = con.execute(_TIMES.format(which), [process, thread, path]).fetchnumpy()["time"]
+    return times
 
 
 def _longest(candidates: list[Candidate]) -> list[Candidate]:
@@ -170,6 +180,8 @@ def _alternate(a: Candidate, b: Candidate) -> bool:
 
 def _without_operators(groups: list[Group]) -> list[Group]:
     """Drop ranges that fill little of their turns, which others' ranges begin in: annotations of single operators."""
+    if len(groups) == 1:
+        return groups
     kept: list[Group] = []
     for group in groups:
         first, covered = group[0], sum(member.covered for member in group)

@@ -170,7 +170,7 @@ def _repeated(
             continue
         begins = np.array([inside[i].start for i in starts])
         ends = np.array([inside[min(i + period, len(inside)) - 1].op_end for i in starts])
-        bounds = turn_bounds(con, begins, ends, process, settings)
+        bounds = turn_bounds(con, begins, ends.__getitem__, process, settings)
         name = _telling(inside[starts[0] : starts[0] + period])
         yield Found(f"every {name}", None, "period", [Turns(process, inside[0].thread, bounds)])
 

@@ -12,7 +12,7 @@ APART = 450_000_000
 LEAST = 250_000_000
 """Bytes below which the database cannot hold what one query needs at a time, even of a small capture."""
 _USUAL = 350_000_000
-_GROWTH = 0.025
+_GROWTH = 0.01
 """What the database gets when nobody said otherwise: enough for eight million events, and a little more the larger the
 captures are. More makes nothing faster: what does not fit goes to the disk, and is read once."""
 

@@ -113,8 +113,9 @@ def _made(
             options.progress("finding loops")
             with stage("prepare"):
                 prepare(con, library, selection=options.selection)
-            with stage("keep"):
-                con.execute("checkpoint")
+            if slot or library.user_rules:
+                with stage("keep"):
+                    con.execute("checkpoint")  # whoever opens the file later finds all of it there
             if library.user_rules:
                 con.close()
                 con = store.reopen(str(file), memory=memory)

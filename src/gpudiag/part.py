@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
-from gpudiag.loops import Bounds, Found, Turns, turn_bounds
+from gpudiag.loops import Bounds, Found, Ints, Turns, turn_bounds
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -126,12 +127,13 @@ class Part:
             keep[-1] = False
         own = [item.bounds for item in self.chosen if item.process == run.process]
         if own:
-            keep &= np.any([(begin >= low) & (begin < high) for low, high in np.concatenate(own)], axis=0)
+            keep &= inside(begin, np.concatenate(own))
         bounds = run.bounds[keep]
         if limits.opened and len(bounds) and bounds[0, 0] < limits.start:  # when it began on the GPU was cut off
             bounds = bounds[1:]
         if limits.closed and len(bounds):  # the turn after it is cut off, and with it the moment when the GPU got there
-            bounds[-1:] = turn_bounds(con, bounds[-1:, 0], bounds[-1:, 1], run.process, {"break_factor": 0.0})
+            last, ends = bounds[-1:, 0], bounds[-1:, 1]
+            bounds[-1:] = turn_bounds(con, last, ends.__getitem__, run.process, {"break_factor": 0.0})
         return self._marked(Turns(run.process, run.thread, bounds))
 
     def _marked(self, run: Turns) -> Turns:
@@ -142,6 +144,14 @@ class Part:
             run.begun = limits.opened and run.bounds[0, 0] - max(limits.after, limits.start) <= step
             run.goes_on = limits.closed and min(limits.before, limits.end) - run.bounds[-1, 1] <= step
         return run
+
+
+def inside(times: Ints, stretches: Bounds) -> NDArray[np.bool_]:
+    """Which times are in any of the stretches, which may overlap: from their begin up to their end."""
+    stretches = stretches[np.argsort(stretches[:, 0], kind="stable")]
+    reached = np.maximum.accumulate(stretches[:, 1])
+    last = np.searchsorted(stretches[:, 0], times, "right") - 1
+    return (last >= 0) & (times < reached[np.maximum(last, 0)])
 
 
 WHOLE = Part()

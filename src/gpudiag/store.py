@@ -41,6 +41,8 @@ def create(path: str = ":memory:", *, memory: int | None = None, small: bool = F
     small: planning will take longer than computing, so use one thread a query and skip what only pays on much data.
     """
     con = _connected(path, memory=memory, threads=1 if small else None)
+    # Most stores are thrown away: the one that is kept is written to its file once, by whoever keeps it.
+    con.execute("set checkpoint_threshold = '1TB'; pragma disable_checkpoint_on_shutdown")
     if small:
         known = {name for (name,) in con.execute("select name from duckdb_optimizers()").fetchall()}
         con.execute(f"set disabled_optimizers = '{','.join(name for name in _FOR_LARGE if name in known)}'")

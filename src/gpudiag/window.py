@@ -12,7 +12,6 @@ import math
 from collections.abc import Mapping
 
 import duckdb
-import numpy as np
 
 from gpudiag.loops import Found, Settings, Turns, belonging, kernel_work, temporary
 from gpudiag.loops_nvtx import loops_from_nvtx
@@ -123,8 +122,7 @@ def _write_turns(con: Connection, loop: int, run: Turns, first: int, enough: int
     A host that runs far ahead passes its turns in microseconds; the work of each is done much later. Only turns that
     will be analysed, from `first` up to `enough`, are moved, and of these none that was cut out of a longer one.
     """
-    ordinal = np.arange(len(run.bounds))
-    with temporary(con, "found_turn", ordinal=ordinal, start=run.bounds[:, 0], until=run.bounds[:, 1]):
+    with temporary(con, "found_turn", start=run.bounds[:, 0], until=run.bounds[:, 1]):
         con.execute(
             """
             insert into iteration

@@ -14,7 +14,7 @@ import duckdb
 import pytest
 
 from gpudiag.errors import GpudiagError
-from gpudiag.ingest import ingest
+from gpudiag.ingest import ingest, nsys_api
 from gpudiag.store import create
 
 PID_A, PID_B = 100, 200
@@ -133,6 +133,28 @@ def test_deep_nesting_keeps_the_nearest_parent_and_the_outermost_launch(export: 
     con = export.read(tmp_path)
     assert con.execute("select id, parent from api_call order by id").fetchall() == [(0, None), (1, 0), (2, 1)]
     assert con.execute("select api_call from gpu_op").fetchall() == [(0,)]
+
+
+def test_calls_are_nested_alike_however_few_are_sorted_at_a_time(
+    export: Export, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+    for turn in range(40):  # on two threads, some inside, some beside, some beginning at the same moment
+        begin = 100 * turn
+        calls += [(begin, begin + 60, tid(PID_A), 4 * turn + 1, 0), (begin, begin + 20, tid(PID_A, 7), 4 * turn + 2, 0)]
+        calls += [(begin + 10 * (turn % 4), begin + 55, tid(PID_A), 4 * turn + 3, 4)]
+        calls += [(begin + 10, begin + 30, tid(PID_A, 7), 4 * turn + 4, 4)]
+    calls += [
+        (10_000, 90_000, tid(PID_A), 500, 0),
+        *((10_000 + i, 10_001 + i, tid(PID_A), 501 + i, 4) for i in range(9)),
+    ]
+    export.calls(calls)
+    parents = "select id, parent from api_call order by id"
+    whole = export.read(tmp_path).execute(parents).fetchall()
+    assert 40 < sum(parent is not None for _, parent in whole) < len(calls) / 2
+    for some in (1, 7, 60):
+        monkeypatch.setattr(nsys_api, "_SORTED", some)
+        assert export.read(tmp_path).execute(parents).fetchall() == whole
 
 
 def copy_with(export: Export, kinds: tuple[int, int, int]) -> None:

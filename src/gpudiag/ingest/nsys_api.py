@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+import duckdb
+
 from gpudiag.ingest.nsys_ids import (
     Capture,
     api_function,
@@ -17,7 +21,7 @@ from gpudiag.ingest.nsys_maps import listed, relation
 from gpudiag.ingest.source import ints
 
 TABLE = "CUPTI_ACTIVITY_KIND_RUNTIME"
-TEMPORARY = ("nsys_nested",)
+TEMPORARY = ("nsys_nested", "nsys_outer")
 
 _COLUMNS = ints("start", "end", "globalTid", "correlationId", "nameId", "returnValue")
 
@@ -26,6 +30,9 @@ SANE = 'start >= 0 and "end" >= start and "end" < 4000000000000000000'
 
 _ARTEFACT = "cuKernelGetName"
 """One call a launch to this function is made by the collection itself."""
+
+_SORTED = 5_000_000
+"""Calls that are sorted at a time."""
 
 _COMPARED = 1_000
 """Calls inside one call whose nesting is looked into, which compares all pairs; of more, each has the outermost for its
@@ -83,17 +90,22 @@ def _nest(capture: Capture, threads: list[int]) -> None:
     inner = {id_ for id_, function in capture.api_names.values() if not function.startswith("cuda")}
     drivers, mixed = listed(con, "driver", sorted(inner)), listed(con, "mixed", threads)
     calls = f"api_call where id >= {first} and thread in ({mixed})"
-    # Clocks jitter: a driver call that ends after the runtime call it began in is not nested, and neither is a runtime
-    # call that seems to run inside another.
-    ((rows,),) = con.execute(
-        "create or replace temp table nsys_nested as select inner_calls.id, outer_calls.id as outermost"
-        f" from (from {calls} and name in ({drivers})) inner_calls"
-        f" asof join (from {calls} and name not in ({drivers})) outer_calls"
-        " on outer_calls.thread = inner_calls.thread and outer_calls.start <= inner_calls.start"
-        ' where outer_calls."end" >= inner_calls."end"'
-    ).fetchall()
-    capture.nested = bool(rows)
-    if not rows:
+    con.execute("create or replace temp table nsys_nested (id integer, outermost integer)")
+    con.execute('create or replace temp table nsys_outer as select thread, start, "end", id from api_call limit 0')
+    # By stretches of time: sorting all calls of a long capture at once would mean to sort them on the disk.
+    every = range(first + _SORTED, capture.next["api_call"], _SORTED)
+    cuts = con.execute("select distinct start from api_call where list_contains(?, id) order by 1", [list(every)])
+    times = [None, *(time for (time,) in cuts.fetchall()), None]
+    for begin, end in pairwise(times):
+        within = (f" and start >= {begin}" if begin is not None else "") + (f" and start < {end}" if end else "")
+        outer = _nest_within(con, f"{calls}{within} and name", drivers)
+        if end:
+            con.execute(
+                "create or replace temp table nsys_outer as select thread, max(start) as start,"
+                f' arg_max("end", start) as "end", arg_max(id, start) as id from {outer} group by thread'
+            )
+    capture.nested = bool(con.execute("select 1 from nsys_nested limit 1").fetchall())
+    if not capture.nested:
         return
     con.execute(
         "update api_call set parent = coalesce(("
@@ -104,3 +116,21 @@ def _nest(capture: Capture, threads: list[int]) -> None:
         ' and (a.start, -a."end", a.id) < (api_call.start, -api_call."end", api_call.id)), nested.outermost)'
         " from nsys_nested nested where nested.id = api_call.id"
     )
+
+
+def _nest_within(con: duckdb.DuckDBPyConnection, calls: str, drivers: str) -> str:
+    """Add to `nsys_nested` from a stretch of calls; `nsys_outer` has each thread's last runtime call before it. Gives
+    the runtime calls of both, as SQL.
+    """
+    outer = f'(select thread, start, "end", id from {calls} not in ({drivers}) union all from nsys_outer)'
+    if con.execute(f"select 1 from {outer} group by thread, start having count(*) > 1 limit 1").fetchall():
+        outer = f'(select thread, start, max("end") as "end", arg_max(id, ("end", id)) as id from {outer} group by all)'
+    # Clocks jitter: a driver call that ends after the runtime call it began in is not nested, and neither is a runtime
+    # call that seems to run inside another.
+    con.execute(
+        "insert into nsys_nested select inner_calls.id, outer_calls.id"
+        f" from (from {calls} in ({drivers})) inner_calls asof join {outer} outer_calls"
+        " on outer_calls.thread = inner_calls.thread and outer_calls.start <= inner_calls.start"
+        ' where outer_calls."end" >= inner_calls."end"'
+    )
+    return outer

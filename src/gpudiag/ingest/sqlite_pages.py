@@ -122,19 +122,20 @@ class Pages:
         target = np.full(width, -1, dtype=np.int64)
         target[list(wanted)] = np.arange(len(wanted))
         rowids = np.empty(total, dtype=np.int64)
-        values = np.zeros((len(wanted), total), dtype=np.int64)
-        nulls = np.zeros((len(wanted), total), dtype=np.bool_)
+        values = np.empty((len(wanted), total), dtype=np.int64)
+        nulls, some = np.zeros((len(wanted), total), dtype=np.bool_), np.zeros(len(wanted), dtype=np.bool_)
         firsts = np.cumsum(rows) - rows
         place = (data, self._page, self._usable, bases, rows, firsts)
-        if (data[bases] != _LEAF).any() or not _decode_leaves(*place, target, max(wanted) + 1, rowids, values, nulls):
+        filled = (rowids, values, nulls, some)
+        if (data[bases] != _LEAF).any() or not _decode_leaves(*place, target, max(wanted) + 1, *filled):
             raise Unsuited("a wanted column holds something else than integers, or a row overflows its page")
         # Rows out of order are pages that a damaged file leads to twice.
         if total and (rowids[0] <= self._last or (rowids[1:] <= rowids[:-1]).any()):
             raise Unsuited(_ODD)
         self._last = int(rowids[-1]) if total else self._last
         columns = [
-            np.ma.masked_array(column, mask=mask) if mask.any() else column
-            for column, mask in zip(values, nulls, strict=True)
+            np.ma.masked_array(column, mask=mask) if null else column
+            for column, mask, null in zip(values, nulls, some, strict=True)
         ]
         return rowids, columns
 
@@ -168,54 +169,84 @@ def _size(kind: Any) -> Any:
 
 
 @compiled
-def _integer(data: Any, at: Any, kind: Any) -> Any:
-    """An integer by its serial type; 8 and 9 are the constants 0 and 1, and 0 is NULL."""
-    if kind >= 8 or kind == 0:
-        return np.int64(kind == 9)
+def _integer(data: Any, at: Any, size: Any) -> Any:
+    """A big-endian integer of so many bytes."""
     number = np.int64(np.int8(data[at]))
-    for k in range(1, _size(kind)):
+    if size == 4:  # the usual sizes without a loop
+        return number << 24 | np.int64(data[at + 1]) << 16 | np.int64(data[at + 2]) << 8 | np.int64(data[at + 3])
+    if size == 6:
+        high = number << 16 | np.int64(data[at + 1]) << 8 | np.int64(data[at + 2])
+        low = np.int64(data[at + 3]) << 16 | np.int64(data[at + 4]) << 8 | np.int64(data[at + 5])
+        return high << 24 | low
+    for k in range(1, size):
         number = number << 8 | np.int64(data[at + k])
     return number
 
 
 @compiled
-def _decode_row(data: Any, at: Any, limit: Any, usable: Any, target: Any, stop: Any, row: Any, values: Any,
-                nulls: Any, rowids: Any) -> bool:  # fmt: skip
-    """Decode the row whose cell begins at an offset; whether it was plain and lay within its page."""
-    width = len(target)
-    payload, at = _varint(data, at, limit)
-    if at < 0:
-        return False
-    rowid, at = _varint(data, at, limit)
-    if at < 0 or payload > usable - 35 or payload < 1 + width or at + payload > limit or data[at] != 1 + width:
-        return False
-    end, header = at + payload, at + 1
-    at = header + width
-    rowids[row] = rowid
-    for column in range(stop):
+def _laid_out(data: Any, header: Any, target: Any, shape: Any, layout: Any) -> Any:
+    """Notes the serial types of a row in `shape` and where its wanted values are in `layout`; bytes up to the last one.
+
+    layout: a row each: place among the wanted ones, offset from the body, bytes (0 for a constant), the constant,
+    whether it is NULL. Gives -1 where the row is not plain.
+    """
+    at = np.int64(0)
+    wanted = 0
+    for column in range(len(shape)):
         kind = np.int64(data[header + column])
+        shape[column] = kind
         place = target[column]
+        if kind > 127 or (place >= 0 and (kind == 7 or kind > 9)):
+            shape[0] = 255  # no row is like this one
+            return np.int64(-1)
         size = _size(kind)
-        if kind > 127 or at + size > end or (place >= 0 and (kind == 7 or kind > 9)):
-            return False
         if place >= 0:
-            nulls[place, row] = kind == 0
-            values[place, row] = _integer(data, at, kind)
+            layout[wanted, 0], layout[wanted, 1], layout[wanted, 2] = place, at, size
+            layout[wanted, 3], layout[wanted, 4] = kind == 9, kind == 0
+            wanted += 1
         at += size
-    return True
+    return at
 
 
 @compiled
 def _decode_leaves(data: Any, page: Any, usable: Any, bases: Any, rows: Any, firsts: Any, target: Any, stop: Any,
-                   rowids: Any, values: Any, nulls: Any) -> bool:  # fmt: skip
-    """Decode the rows of some leaf pages; whether all were plain."""
+                   rowids: Any, values: Any, nulls: Any, some: Any) -> bool:  # fmt: skip
+    """Decode the rows of some leaf pages; whether all were plain.
+
+    Rows of a table mostly have the same serial types as the row before: then its layout holds for them, too.
+    """
+    width = len(target)
+    shape = np.full(stop, 255, dtype=np.uint8)
+    layout = np.zeros((len(values), 5), dtype=np.int64)
+    body = np.int64(-1)
     for leaf in range(len(bases)):
         base = bases[leaf]
+        limit = base + page
         if 8 + 2 * rows[leaf] > page:
             return False
-        for row in range(rows[leaf]):
-            pointer = base + 8 + 2 * row
+        for number in range(rows[leaf]):
+            pointer = base + 8 + 2 * number
             at = base + (np.int64(data[pointer]) << 8 | np.int64(data[pointer + 1]))
-            if not _decode_row(data, at, base + page, usable, target, stop, firsts[leaf] + row, values, nulls, rowids):
+            payload, at = _varint(data, at, limit)
+            if at < 0:
                 return False
+            rowid, at = _varint(data, at, limit)
+            if at < 0 or payload > usable - 35 or payload < 1 + width or at + payload > limit or data[at] != 1 + width:
+                return False
+            row, header = firsts[leaf] + number, at + 1
+            rowids[row] = rowid
+            for column in range(stop):
+                if data[header + column] != shape[column]:
+                    body = _laid_out(data, header, target, shape, layout)
+                    break
+            if body < 0 or header + width + body > at + payload:
+                return False
+            for k in range(len(layout)):
+                place, size = layout[k, 0], layout[k, 2]
+                if size:
+                    values[place, row] = _integer(data, header + width + layout[k, 1], size)
+                else:
+                    values[place, row] = layout[k, 3]
+                    if layout[k, 4]:
+                        nulls[place, row] = some[place] = True
     return True

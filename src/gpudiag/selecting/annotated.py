@@ -112,7 +112,7 @@ def _turns(con: Connection, process: int, starts: Ints, ends: Ints, settings: di
 
     Where the next one follows at once there is nothing between.
     """
-    bounds = turn_bounds(con, starts, ends, process, {**settings, "break_factor": 0.0})
+    bounds = turn_bounds(con, starts, ends.__getitem__, process, {**settings, "break_factor": 0.0})
     follows = starts[1:] - ends[:-1] < settings["host_work_ns"]
     bounds[:-1, 1] = np.where(follows, starts[1:], bounds[:-1, 1])
     return bounds

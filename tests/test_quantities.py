@@ -150,6 +150,16 @@ def test_more_processes_or_gpus_than_there_can_be(tmp_path: Path, monkeypatch: p
     ]
 
 
+def test_more_kernels_than_any_program_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ("cudaLaunchKernel", *(f"kernel_{n}" for n in range(20)))
+    path = export(tmp_path / "t.sqlite", texts, kernels=[kernel(n, n, name=1 + n) for n in range(20)])
+    monkeypatch.setattr(nsys_ids, "KERNELS", 20)
+    assert read(path).execute("select count(distinct name) from gpu_op").fetchall() == [(20,)]
+    monkeypatch.setattr(nsys_ids, "KERNELS", 19)
+    with pytest.raises(GpudiagError, match="it names more than 19 different kernels"):
+        read(path)
+
+
 def test_a_loop_among_hundreds_of_repeated_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     case = launched(30, 100, ("work", 5, 20, 60))
     case["nvtx_range"] = [{"start": 0, "duration": 99, "name": "step", "repeat": 30, "every": 100}] + [

@@ -43,6 +43,12 @@ def _c(name: str, type_: str, meaning: str, unit: str = "", default: str = "null
     return Column(name, type_, meaning, unit, default)
 
 
+def _word(*words: str) -> str:
+    """The type of a text that is one of few: the store keeps its number, which is faster for millions of rows."""
+    return "enum(" + ", ".join(f"'{word}'" for word in words) + ")"
+
+
+_MEMORY = _word("pageable", "pinned", "device", "managed", "array", "unknown")
 FRAMES = "struct(function varchar, file varchar, line integer)[]"
 
 _ID = _c("id", "integer", "dense identifier, unique in the store")
@@ -155,21 +161,19 @@ TABLES: tuple[Table, ...] = (
         _c("device", "integer", "references device", default="0"),
         _c("process", "integer", "references process", default="0"),
         _c("stream", "integer", "references stream", default="0"),
-        _c("kind", "varchar", "kernel, memcpy, memset or graph", default="'kernel'"),
+        _c("kind", _word("kernel", "memcpy", "memset", "graph"), "what it did", default="'kernel'"),
         _c("name", "integer", "references name; null for copies and sets"),
         _c("api_call", "integer", "the outermost call that started it, when traced"),
         _c("correlation", "bigint", "ties it to the call that started it"),
         _c("bytes", "bigint", "bytes copied or set", "B"),
-        _c("copy_kind", "varchar", "host_to_device, device_to_host, device_to_device, peer_to_peer, host_to_host, "
-           "unified_host_to_device, unified_device_to_host, unified_device_to_device, unknown; null unless memcpy"),
-        _c("src_kind", "varchar", "pageable, pinned, device, managed, array, unknown; null unless memcpy"),
-        _c("dst_kind", "varchar", "as src_kind; for memset the memory set"),
+        _c("copy_kind", _word("host_to_device", "device_to_host", "device_to_device", "peer_to_peer", "host_to_host",
+           "unified_host_to_device", "unified_device_to_host", "unified_device_to_device", "unknown"),
+           "where from and where to; null unless memcpy"),
+        _c("src_kind", _MEMORY, "the memory it came from; null unless memcpy"),
+        _c("dst_kind", _MEMORY, "the memory it went to; for memset the memory set"),
         _c("grid", "bigint", "blocks in the grid; null unless kernel"),
         _c("block", "integer", "threads in a block; null unless kernel"),
-        _c("grid_x", "integer", "grid size in x"), _c("grid_y", "integer", "grid size in y"),
-        _c("grid_z", "integer", "grid size in z"),
-        _c("block_x", "integer", "block size in x"), _c("block_y", "integer", "block size in y"),
-        _c("block_z", "integer", "block size in z"),
+        *(_c(f"{what}_{side}", "integer", f"{what} size in {side}") for what in ("grid", "block") for side in "xyz"),
         _c("registers", "integer", "registers a thread"),
         _c("static_shared", "integer", "static shared memory a block", "B"),
         _c("dynamic_shared", "integer", "dynamic shared memory a block", "B"),
@@ -206,7 +210,7 @@ TABLES: tuple[Table, ...] = (
         _c("process", "integer", "references process", default="0"),
         _c("domain", "varchar", "NVTX domain; null for the default one"),
         _c("name", "integer", "references name: the message"),
-        _c("kind", "varchar", "push_pop (nests on its thread) or start_end (may cross threads)", default="'push_pop'"),
+        _c("kind", _word("push_pop", "start_end"), "nests on its thread, or may cross threads", default="'push_pop'"),
         _c("depth", "integer", "0 for outermost on its thread and domain", default="0"),
         _c("parent", "integer", "the enclosing push/pop range on the same thread and domain"),
     )),

@@ -62,7 +62,13 @@ def _read(capture: nsys_ids.Capture, file: str) -> None:
     with stage("read CUDA calls"):
         nsys_api.read_api_calls(capture)
     with stage("read GPU operations"):
-        nsys_gpu_ops.read_gpu_ops(capture)
+        try:
+            nsys_gpu_ops.read_gpu_ops(capture)
+        except nsys_ids.TooManyKernels:
+            raise GpudiagError(
+                f"{file}: it names more than {nsys_ids.KERNELS:,} different kernels, more than are told apart; record a"
+                " shorter time."
+            ) from None
     _refuse_impossible(capture, file)
     nsys_sync.read_syncs(capture)
     nsys_sync.read_event_edges(capture)

@@ -30,10 +30,17 @@ _AT_ONCE = 5_000
 LONGEST = 16_384
 """Characters of a name that are kept; the longest known, of kernels made of templates, have some ten thousand."""
 
+KERNELS = 250_000
+"""Kernels of one file that are told apart: programs that compile new ones as they run reach some ten thousand."""
+
 _SETTLED_FROM = 100_000
 """Rows of a batch that is committed at once."""
 
 Rows = list[tuple[Any, ...]]
+
+
+class TooManyKernels(Exception):
+    """There are more than KERNELS."""
 
 
 @dataclass
@@ -220,8 +227,10 @@ def discover_api_names(capture: Capture, functions: Mapping[int | None, str]) ->
 
 
 def discover_kernel_names(capture: Capture, keys: Collection[tuple[int | None, int | None]]) -> None:
-    """Intern kernels by the string ids of their full text and short form."""
+    """Intern kernels by the string ids of their full text and short form. Raises TooManyKernels."""
     new = [key for key in keys if key not in capture.kernel_names]
+    if len(capture.kernel_names) + len(new) > KERNELS:
+        raise TooManyKernels
     text = strings(capture, {id_ for key in new for id_ in key})
     unnamed = "(unnamed kernel)"
     pairs = {}

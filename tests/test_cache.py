@@ -396,7 +396,7 @@ def test_info_and_clear(entry: Path, cache: Path) -> None:
     assert told["folder"] == str(cache.parent)
     assert [(one["capture"], one["bytes"]) for one in told["captures"]] == [("run.sqlite", entry.stat().st_size)]
     assert "run.sqlite" in run("cache", "info").stdout
-    assert run("cache", "clear").stdout.startswith("Deleted 1 capture, ")
+    assert run("cache", "clear").stdout.startswith("Deleted 1 entry, ")
     assert kept(cache) == []
 
 

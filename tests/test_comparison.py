@@ -216,6 +216,14 @@ def test_other_kernels_under_the_same_name_are_warned_of_and_not_refused() -> No
     assert any("two programs" in note for note in found.notes)
 
 
+def test_another_part_of_the_run_is_told() -> None:
+    whole = {"span_ms": 9.0, "busy_share": 0.5, "gpus": 2, "gpu_ops": 100, "processes": 2}
+    ranks = [report(loop(), selection={"text": "Synthetic.", "ranks": (rank,), "whole": whole}) for rank in (0, 1)]
+    assert "rank 0 before, rank 1 now" in between(*ranks).notes[0]
+    assert "all of it before, rank 1 now" in between(report(loop()), ranks[1]).notes[0]
+    assert not between(ranks[1], ranks[1]).notes
+
+
 def test_another_clock_is_told() -> None:
     found = between(report(loop(), clocks_mhz=(1980.0,)), report(loop(), clocks_mhz=(1755.0,)))
     assert any("1,980 MHz before, 1,755 MHz now" in note for note in found.notes)

@@ -246,6 +246,29 @@ def test_the_selected_range_is_the_loop_and_what_lies_between_is_no_part_of_it()
         assert {row["short"] for row in rows(con, "select short from work")} == {"train"}
 
 
+@pytest.mark.parametrize("name", ["transformer_fp32/fixed-bf16", "ddp_slow_rank/slow-compute.rank0"])
+def test_phases_of_a_step_are_the_work_they_launched_and_add_up_to_it(name: str) -> None:
+    """The host runs ahead: when it is in a phase, the GPU is in another one, or in another step."""
+    phases = ("load", "forward", "backward", "optimizer")
+    there = phases[1:] if name.startswith("transformer") else phases
+    step = of_part(name, ALL).run.loops[0]
+    together = {loop.name: loop for loop in of_part(name, select(nvtx=there)).run.loops}
+    assert together.keys() == set(phases[1:])
+    assert sum(loop.iteration_ms for loop in together.values()) == pytest.approx(step.iteration_ms, rel=0.02)
+    assert sum(loop.launches for loop in together.values()) == pytest.approx(step.launches, rel=0.01)
+    for phase in phases[1:]:
+        report = of_part(name, select(nvtx=[phase]))
+        [alone] = report.run.loops
+        assert (alone.iteration_ms, alone.launches) == (together[phase].iteration_ms, together[phase].launches)
+        assert report.run.selection and report.run.selection.selected_ms
+        assert report.run.selection.selected_ms >= 0.99 * alone.iteration_ms * alone.iterations
+
+
+@cache
+def of_part(name: str, selection: Selection) -> Report:
+    return pipeline.explain([CAPTURES / f"{name}.sqlite.xz"], Options(cached=False, selection=selection))
+
+
 def test_a_single_range_is_searched_for_what_repeats_in_it() -> None:
     epochs = [{"label": f"epoch {n}", "name": f"epoch_{n}", "start": n * 1000, "duration": 990} for n in range(4)]
     case = {**launched(40, 100, *STEP), "nvtx_range": epochs}

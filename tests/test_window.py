@@ -135,6 +135,11 @@ def test_first_turns_warm_up_and_do_not_count() -> None:
     assert [row["in_steady_state"] for row in iterations(case)][:4] == [False, False, False, True]
 
 
+def test_of_thousands_of_turns_a_hundred_warm_up() -> None:
+    case = {**launched(3000, 100, *STEP), "nvtx_range": ranges(3000, "step")}
+    assert sum(not row["in_steady_state"] for row in iterations(case)) == 100
+
+
 def test_cold_start_steady_state_and_teardown_follow_one_another() -> None:
     case = launched(12, 100, *STEP, start=5000)
     case["nvtx_range"] = ranges(12, "step", start=5000)

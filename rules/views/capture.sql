@@ -24,8 +24,9 @@ from (select count(*) as ops, count(*) filter (where api_call is null) as orphan
 --   ordinal: 0 for the first turn in its process
 --   duration_ns: how long it took (ns)
 --   in_steady_state: false for warm-up turns
+--   analysed: false for those after enough of them; how long these took is told by the host, which may run ahead
 create view every_turn as
-select loop, ordinal, "end" - start as duration_ns, in_steady_state from iteration;
+select loop, ordinal, "end" - start as duration_ns, in_steady_state, analysed from iteration;
 
 -- What the start-up of all processes consisted of. One row.
 --   recorded_ns: time recorded, over all processes (ns)

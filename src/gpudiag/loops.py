@@ -68,6 +68,7 @@ def temporary(con: Connection, table: str, **columns: Ints) -> Iterator[None]:
     con.execute(f"drop table {table}")
 
 
+NEVER = -(2**62)
 _NEAR = 1_000
 """Stretches of time that the longest turn is looked for in."""
 
@@ -82,7 +83,8 @@ def turn_bounds(
     # Turns may be tens of millions: of arrays as long as that there are as few at a time as can be.
     typical = float(np.median(np.diff(starts), overwrite_input=True)) if len(starts) > 1 else 0.0
     broken = np.append(np.flatnonzero(np.diff(starts) > settings["break_factor"] * typical), len(starts) - 1)
-    until = _drained(con, process, starts[broken], np.maximum(starts[broken], ended(broken)))
+    until = np.maximum(starts[broken], ended(broken))
+    until = np.maximum(until, queued(con, process, starts[broken], until)[1])
     until[:-1] = np.minimum(until[:-1], starts[broken[:-1] + 1])
     bounds = np.empty((len(starts), 2), dtype=np.int64)
     bounds[:, 0], bounds[:-1, 1] = starts, starts[1:]
@@ -90,8 +92,8 @@ def turn_bounds(
     return bounds
 
 
-def _drained(con: Connection, process: int, starts: Ints, ends: Ints) -> Ints:
-    """When the host and the GPU were done with each turn: its end, or that of the work queued in it (ns)."""
+def queued(con: Connection, process: int, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
+    """When the GPU began and ended what each of these stretches of the host launched (ns), NEVER if nothing."""
     with temporary(con, "queueing_turn", start=starts, until=ends):
         # Few turns are asked for, of a capture of many: calls near none of them are left out before they are sorted.
         lengths = ends - starts
@@ -108,16 +110,33 @@ def _drained(con: Connection, process: int, starts: Ints, ends: Ints) -> Ints:
                 ) a
                 asof join turn t on t.start <= a.start where a.start <= t.until
             )
-            select q.start, max(o."end") as done from queued q join gpu_op o on o.api_call = q.id
+            select q.start, min(o.start) as begun, max(o."end") as done from queued q join gpu_op o on o.api_call = q.id
             where o.process = $process group by q.start order by q.start
             """,
             {"process": process, "first": int(starts[0]), "last": int(ends.max())},
         ).fetchnumpy()
-    done = ends.copy()
-    if len(found["start"]):
-        at = np.minimum(np.searchsorted(found["start"], starts), len(found["start"]) - 1)
-        done = np.where(found["start"][at] == starts, np.maximum(done, found["done"][at]), done)
-    return done
+    if not len(found["start"]):
+        return np.full(len(starts), NEVER), np.full(len(starts), NEVER)
+    at = np.minimum(np.searchsorted(found["start"], starts), len(found["start"]) - 1)
+    worked = found["start"][at] == starts
+    return np.where(worked, found["begun"][at], NEVER), np.where(worked, found["done"][at], NEVER)
+
+
+def reached(con: Connection, process: int, moments: Ints) -> Ints:
+    """When the GPU had done what was launched before each of these moments, or the moment where that is later (ns)."""
+    with temporary(con, "asked_moment", time=moments):
+        found: Ints = con.execute(
+            """
+            with done as (
+                select a.start, max(o."end") over (order by a.start) as done
+                from gpu_op o join api_call a on a.id = o.api_call where o.process = $process and a.start < $last
+            )
+            select greatest(m.time, coalesce(d.done, m.time)) as reached
+            from asked_moment m asof left join done d on d.start < m.time order by m.ordinal
+            """,
+            {"process": process, "last": int(moments.max())},
+        ).fetchnumpy()["reached"]
+    return found
 
 
 def belonging(con: Connection) -> dict[int, tuple[str, int]]:

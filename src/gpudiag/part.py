@@ -48,7 +48,19 @@ class Chosen:
     label: str
     path: str
     bounds: Bounds
-    """With the GPU work that each queued."""
+    """From where each began on the host to where the GPU was done with it."""
+    turns: Bounds
+    """The same from where the GPU could begin with it."""
+
+    @property
+    def own(self) -> Turns:
+        """The ranges as turns of a loop."""
+        return Turns(self.process, self.thread, self.turns.copy(), moves=False)
+
+    def among(self, starts: Ints) -> Chosen:
+        """Those that began at one of these moments."""
+        kept = np.isin(self.bounds[:, 0], starts)
+        return replace(self, bounds=self.bounds[kept], turns=self.turns[kept])
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +78,13 @@ class Part:
         for item in self.chosen:
             key = (owners.get(item.process, ("input", 0)), item.path)
             loop = loops.setdefault(key, Found(item.label, item.path, "nvtx"))
-            loop.runs.append(self._marked(Turns(item.process, item.thread, item.bounds)))
+            loop.runs.append(self._marked(item.own))
         return list(loops.values())
 
     def around(self, con: Connection, chosen: Iterable[Chosen]) -> Part:
         """The same limits, with those of the ranges that lie in them as a whole."""
         runs = ((item, self._whole(con, Turns(item.process, item.thread, item.bounds), marked=True)) for item in chosen)
-        return replace(self, chosen=tuple(replace(item, bounds=run.bounds) for item, run in runs if len(run.bounds)))
+        return replace(self, chosen=tuple(item.among(run.bounds[:, 0]) for item, run in runs if len(run.bounds)))
 
     def repeats(self, least: float) -> bool:
         """Whether the selected ranges repeat often enough to be the loop that is meant."""
@@ -83,8 +95,8 @@ class Part:
         own = [item for item in self.chosen if item.process == process]
         if not own:
             return None
-        longest = max(own, key=lambda item: int((item.bounds[:, 1] - item.bounds[:, 0]).sum()))
-        return Found(longest.label, longest.path, "nvtx", [Turns(process, longest.thread, longest.bounds)])
+        longest = max(own, key=lambda item: int((item.turns[:, 1] - item.turns[:, 0]).sum()))
+        return Found(longest.label, longest.path, "nvtx", [longest.own])
 
     def few_steps(self, process: int) -> Found | None:
         """The steps of a process that lie in the part, of the message that fills most of it."""
@@ -121,9 +133,8 @@ class Part:
         begin, end = run.bounds[:, 0], run.bounds[:, 1]
         keep = begin > limits.after if limits.opened else np.ones(len(begin), bool)
         keep &= (end <= limits.before) | (not limits.closed)
-        if (
-            limits.closed and not marked and keep[:-1].any()
-        ):  # the turn after the last one was cut off, and says its end
+        # The turn after the last one was cut off, and says its end.
+        if limits.closed and not marked and keep[:-1].any():
             keep[-1] = False
         own = [item.bounds for item in self.chosen if item.process == run.process]
         if own:
@@ -131,7 +142,8 @@ class Part:
         bounds = run.bounds[keep]
         if limits.opened and len(bounds) and bounds[0, 0] < limits.start:  # when it began on the GPU was cut off
             bounds = bounds[1:]
-        if limits.closed and len(bounds):  # the turn after it is cut off, and with it the moment when the GPU got there
+        # The turn after the last one is cut off, and with it the moment when the GPU got there.
+        if limits.closed and len(bounds) and not marked:
             last, ends = bounds[-1:, 0], bounds[-1:, 1]
             bounds[-1:] = turn_bounds(con, last, ends.__getitem__, run.process, {"break_factor": 0.0})
         return self._marked(Turns(run.process, run.thread, bounds))
@@ -152,6 +164,13 @@ def inside(times: Ints, stretches: Bounds) -> NDArray[np.bool_]:
     reached = np.maximum.accumulate(stretches[:, 1])
     last = np.searchsorted(stretches[:, 0], times, "right") - 1
     return (last >= 0) & (times < reached[np.maximum(last, 0)])
+
+
+def covered(stretches: Bounds) -> int:
+    """How long they are together, each moment counted once (ns)."""
+    stretches = stretches[np.argsort(stretches[:, 0], kind="stable")]
+    before = np.append(stretches[:1, 0], np.maximum.accumulate(stretches[:, 1])[:-1])
+    return int(np.maximum(0, stretches[:, 1] - np.maximum(stretches[:, 0], before)).sum())
 
 
 WHOLE = Part()

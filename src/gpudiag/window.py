@@ -166,8 +166,9 @@ def _analysed_part(con: Connection, loop: Found, settings: Settings) -> float:
 
 
 def _warm_up(turns: int, settings: Settings) -> int:
-    """How many first turns are warm-up: three or a tenth, but never more than half of few turns."""
-    wanted = max(int(settings["warm_up_turns"]), math.ceil(settings["warm_up_share"] * turns))
+    """How many first turns are warm-up: three or a tenth, but at most half of few turns and a hundred of many."""
+    part = min(math.ceil(settings["warm_up_share"] * turns), int(settings["warm_up_most"]))
+    wanted = max(int(settings["warm_up_turns"]), part)
     return 0 if turns == 1 else min(wanted, turns // 2)
 
 

@@ -23,6 +23,7 @@ from gpudiag.options import Options
 
 SUFFIX = ".duckdb"
 _PART = ".part"
+_LONGEST_LABEL = 70
 _NAME = re.compile(r"([0-9a-f]{32})-([\w.+-]{1,80})\.duckdb", re.ASCII)
 _NOT_IN_NAMES = re.compile(r"[^\w.+-]+", re.ASCII)
 
@@ -66,14 +67,16 @@ def slot(paths: Sequence[Path], options: Options) -> Slot:
     """Raises Unkept where nothing can be kept, GpudiagError where the limit is no size."""
     if not place.limit():
         raise Unkept(f"{place.SIZE} is 0")
-    name = f"{key(paths, options)}-{_label(paths)}{SUFFIX}"
+    name = f"{key(paths, options)}-{_label(paths, options)}{SUFFIX}"
     return Slot(place.stores() / name, tuple(paths), options)
 
 
-def _label(paths: Sequence[Path]) -> str:
-    """The captures' names, as far as a file's name can hold them."""
-    first = _NOT_IN_NAMES.sub("_", paths[0].name).lstrip(".-")[:70] or "capture"
-    return f"{first}+{len(paths) - 1}" if len(paths) > 1 else first
+def _label(paths: Sequence[Path], options: Options) -> str:
+    """The captures' names and the part that was selected, as far as a file's name can hold them."""
+    first = _NOT_IN_NAMES.sub("_", paths[0].name).lstrip(".-")[:_LONGEST_LABEL] or "capture"
+    names = f"{first}+{len(paths) - 1}" if len(paths) > 1 else first
+    part = _NOT_IN_NAMES.sub("_", " ".join(options.selection.options))
+    return f"{names}_{part}"[:_LONGEST_LABEL] if part else names
 
 
 def keep(slot: Slot, store: Path, began: int) -> None:

@@ -105,7 +105,7 @@ def _as_json(folder: str, why_not: str, limit: int, kept: list[Entry]) -> dict[s
 def _amount(kept: list[Entry]) -> str:
     if not kept:
         return "nothing is kept"
-    return f"{len(kept)} capture{'s' if len(kept) > 1 else ''}, {_size(sum(entry.bytes for entry in kept))}"
+    return f"{len(kept)} {'entries' if len(kept) > 1 else 'entry'}, {_size(sum(entry.bytes for entry in kept))}"
 
 
 def _size(count: float) -> str:

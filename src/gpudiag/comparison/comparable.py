@@ -103,6 +103,23 @@ def strangers(base: Report, head: Report, pairs: Sequence[Pair]) -> str | None:
     return None
 
 
+def parts(base: Report, head: Report) -> list[str]:
+    """A sentence where the sides are not the same part of their runs. Times may differ: so do two runs."""
+    told = [_part(report) for report in (base, head)]
+    same = "Not the same part of both was selected: {} before, {} now. These may not do the same work."
+    return [same.format(*told)] if told[0] != told[1] else []
+
+
+def _part(report: Report) -> str:
+    asked = report.run.selection
+    if asked is None:
+        return "all of it"
+    words = ["a time"] if asked.start_ms is not None or asked.end_ms is not None else []
+    words += [f"range {code(name)}" for name in asked.nvtx] + [f"GPU {number}" for number in asked.devices]
+    words += [f"process {code(name)}" for name in asked.processes] + [f"rank {number}" for number in asked.ranks]
+    return ", ".join(words)
+
+
 def notes(base: Side, head: Side, pairs: Sequence[Pair], settings: Mapping[str, float]) -> list[str]:
     """What is different and yet no reason to refuse."""
     found = []

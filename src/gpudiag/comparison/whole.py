@@ -76,10 +76,11 @@ def _timelines(
     state = verdict.whole(
         verdict.state(ratio, same_work=narrow, settings=settings), (change.state for change in changes)
     )
+    told = (*comparable.parts(*middle), *comparable.notes(*sides, pairs, settings), *doubted)
     matched = {id(loop) for pair in pairs for loop in (pair.base, pair.head)}
     return Diff(
         tool=Tool(version=__version__), state=state, text=sentences.loops(state, changes, ratio),
-        notes=(*comparable.notes(*sides, pairs, settings), *doubted), base=sides[0], head=sides[1], ratio=ratio,
+        notes=told, base=sides[0], head=sides[1], ratio=ratio,
         loops=tuple(changes),
         base_only=tuple(loop.name for loop in middle[0].run.loops if id(loop) not in matched),
         head_only=tuple(loop.name for loop in middle[1].run.loops if id(loop) not in matched),

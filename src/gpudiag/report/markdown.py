@@ -152,9 +152,9 @@ def _facts(report: Report) -> list[Safe]:
     for device in dict.fromkeys(run.devices):
         count = run.devices.count(device)
         facts.append(f"{count} × {escape.plain(device)}" if count > 1 else escape.plain(device))
-    if run.span_ms:
+    if run.span_ms and not run.selection:  # of which the line above says how long it is
         aside = f", {words.duration(run.cold_start_ms)} of it cold start, set aside" if run.cold_start_ms else ""
-        facts.append(f"{words.duration(run.span_ms)} {'selected' if run.selection else 'recorded'}{aside}")
+        facts.append(f"{words.duration(run.span_ms)} recorded{aside}")
     if len(run.loops) > 1:
         facts.append(words.plural(len(run.loops), "loop"))
     return [Safe(fact) for fact in (*facts, f"gpudiag {escape.plain(report.tool.version)}") if fact]

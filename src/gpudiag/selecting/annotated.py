@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
 from gpudiag.errors import GpudiagError
-from gpudiag.loops import Bounds, Ints, turn_bounds
+from gpudiag.loops import NEVER, Bounds, Ints, queued, reached
 from gpudiag.part import Chosen, Limits
 from gpudiag.templating import clean, plural
 
@@ -101,21 +102,33 @@ def _of(
 ) -> Iterator[Chosen]:
     """The ranges of one thread, by label."""
     starts, ends = (np.array([row[side] for row in ranges], dtype=np.int64) for side in (1, 2))
-    bounds = _turns(con, process, starts, ends, settings)
+    turns, works = _turns(con, process, starts, ends, settings)
+    bounds = np.column_stack((starts, turns[:, 1]))
     for label in dict.fromkeys(row[3] for row in ranges):
         own = [index for index, row in enumerate(ranges) if row[3] == label]
-        yield Chosen(process, thread, label, _path(con, ranges[own[0]][0]), bounds[own])
+        # What the host did meanwhile is no turn of its own where the GPU has any: turns of a process do not overlap.
+        if own := [index for index in own if works[index] or not works.any()]:
+            yield Chosen(process, thread, label, _path(con, ranges[own[0]][0]), bounds[own], turns[own])
 
 
-def _turns(con: Connection, process: int, starts: Ints, ends: Ints, settings: dict[str, float]) -> Bounds:
-    """From each start to where host and GPU were done with the range: what lies between two ranges is in neither.
+def _turns(
+    con: Connection, process: int, starts: Ints, ends: Ints, settings: dict[str, float]
+) -> tuple[Bounds, NDArray[np.bool_]]:
+    """From where the GPU, done with all before, could begin with each range to where host and GPU were done with it.
 
-    Where the next one follows at once there is nothing between.
+    What lies between two ranges is in neither; where the next one follows at once there is nothing between. A range
+    that launches nothing is what the host spent in it. With which of them launch anything.
     """
-    bounds = turn_bounds(con, starts, ends.__getitem__, process, {**settings, "break_factor": 0.0})
-    follows = starts[1:] - ends[:-1] < settings["host_work_ns"]
-    bounds[:-1, 1] = np.where(follows, starts[1:], bounds[:-1, 1])
-    return bounds
+    first, last = queued(con, process, starts, ends)
+    works = last != NEVER
+    begins = np.where(works, np.minimum(reached(con, process, starts), np.where(works, first, starts)), starts)
+    until = np.maximum(ends, last)
+    follows = (starts[1:] - ends[:-1] < settings["host_work_ns"]) & (works[1:] == works[:-1])
+    until[:-1] = np.where(follows, begins[1:], until[:-1])
+    working = np.flatnonzero(works)  # on several streams one may still run while the next begins
+    here, following = working[:-1], working[1:]
+    until[here] = np.maximum(begins[here], np.minimum(until[here], begins[following]))
+    return np.column_stack((begins, until)), works
 
 
 def _path(con: Connection, number: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import numpy as np
 
-from gpudiag.part import Part
+from gpudiag.part import Part, covered
 from gpudiag.selection import Selection
 
 Connection = duckdb.DuckDBPyConnection
@@ -50,10 +50,12 @@ def finish(con: Connection, part: Part) -> None:
     """Say how much of the time was selected, now that it is known; of several processes the longest."""
     lengths = {process: limits.end - limits.start for process, limits in part.limits.items()}
     if part.chosen:
-        lengths = dict.fromkeys(lengths, 0)
-        for one in part.chosen:
-            limits = part.limits[one.process]
-            lengths[one.process] += int(np.diff(np.clip(one.bounds, limits.start, limits.end)).sum())
+        turns = {process: [one.turns for one in part.chosen if one.process == process] for process in lengths}
+        lengths = {
+            process: covered(np.clip(np.concatenate(own), part.limits[process].start, part.limits[process].end))
+            for process, own in turns.items()
+            if own
+        }
     con.execute("update whole_run set selected_ns = ?", [max(lengths.values(), default=None)])
     for process, limits in part.limits.items():
         con.execute(

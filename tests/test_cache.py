@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from click.testing import CliRunner, Result
 
@@ -222,10 +223,35 @@ def flipped(file: Path) -> None:
     file.write_bytes(content)
 
 
+def changed(statement: str) -> Callable[[Path], None]:
+    """The store after a statement of somebody else's."""
+
+    def change(file: Path) -> None:
+        with duckdb.connect(str(file)) as con:
+            con.execute(statement)
+
+    return change
+
+
+def another(file: Path) -> None:
+    """Any other DuckDB database."""
+    file.unlink()
+    changed("create table theirs as select 1 as n")(file)
+
+
+def pipe(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
 DAMAGE: dict[str, Callable[[Path], None]] = {
     "empty": lambda file: os.truncate(file, 0),
     "cut": lambda file: os.truncate(file, file.stat().st_size // 2),
     "not a store": lambda file: file.write_bytes(b"x" * 100_000) and None,
+    "another database": another,
+    "a table less": changed("drop table gpu_op"),
+    "of another capture": changed("update kept_for set file = 'x'"),
+    "a pipe": pipe,
     "header": lambda file: file.write_bytes(b"\0" * 4_096 + file.read_bytes()[4_096:]) and None,
 }
 

@@ -15,7 +15,7 @@ import pytest
 from corpus import CAPTURES
 from gpudiag import kernels, loops_nvtx, summary
 from gpudiag.errors import GpudiagError
-from gpudiag.ingest import ingest, nsys, nsys_api, nsys_ids, nsys_maps, nsys_nvtx
+from gpudiag.ingest import ingest, nsys_api, nsys_ids, nsys_maps, nsys_nvtx
 from gpudiag.pipeline import explain
 from gpudiag.replay.queues import by_stream
 from gpudiag.store import create
@@ -136,8 +136,8 @@ def test_a_stack_of_hundreds_keeps_its_innermost_frames(tmp_path: Path) -> None:
 
 
 def test_more_processes_or_gpus_than_there_can_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nsys, "_PROCESSES", 4)
-    monkeypatch.setattr(nsys, "_DEVICES", 4)
+    monkeypatch.setattr(nsys_ids, "USERS", 4)
+    monkeypatch.setattr(nsys_ids, "DEVICES", 4)
     crowd = export(tmp_path / "crowd.sqlite", kernels=(kernel(n, 0, pid=(n + 1) << 24) for n in range(5)))
     with pytest.raises(GpudiagError, match=r"crowd\.sqlite: 5 of its processes used a GPU, and at most 4 are read"):
         read(crowd)
@@ -148,6 +148,9 @@ def test_more_processes_or_gpus_than_there_can_be(tmp_path: Path, monkeypatch: p
     assert read(fits).execute("select count(distinct process), count(distinct device) from gpu_op").fetchall() == [
         (4, 8)
     ]
+    monkeypatch.setattr(nsys_ids, "PROCESSES", 3)
+    with pytest.raises(GpudiagError, match=r"fits\.sqlite: it is of more than 3 processes"):
+        read(fits)
 
 
 def test_more_kernels_than_any_program_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

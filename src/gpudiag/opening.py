@@ -115,6 +115,8 @@ def _made(
                 prepare(con, library, selection=options.selection)
             if slot or library.user_rules:
                 with stage("keep"):
+                    if slot:
+                        slot.sign(con)
                     con.execute("checkpoint")  # whoever opens the file later finds all of it there
             if library.user_rules:
                 con.close()
@@ -146,12 +148,14 @@ def _kept(slot: Slot, loading: Future[Library], options: Options) -> Iterator[tu
         except duckdb.Error as error:
             raise cache.Damaged from error
         try:
+            if not slot.signed(con):
+                raise cache.Damaged
             store.lock(con)
             yield con, library, slot.file if library.user_rules else None
             if library.user_rules and not slot.file.exists():  # thrown away before the sandbox opened it?
                 raise cache.Damaged
         except duckdb.Error as error:
-            if store.unreadable(error):
+            if store.unreadable(error) or isinstance(error, duckdb.CatalogException):
                 raise cache.Damaged from error
             raise
         finally:

@@ -507,7 +507,10 @@ def test_the_users_file_and_folder_stay_as_they_were(export: Export, tmp_path: P
     assert [entry.name for entry in export.path.parent.iterdir()] == ["report.sqlite"]
 
 
-def test_a_parquet_folder_gives_the_same_rows(export: Export, tmp_path: Path) -> None:
+@pytest.mark.parametrize("marked", ["varchar", "blob"])
+@pytest.mark.parametrize("text", ["kernel()", "Größe 日本語", r"C:\new\x41", "\\"])
+def test_a_parquet_folder_gives_the_same_rows(export: Export, tmp_path: Path, text: str, marked: str) -> None:
+    export.con.execute("update StringIds set value = ? where id = 1", (text,))
     export.calls([(10, 20, tid(PID_A), 1, 0)])
     export.kernels([(25, 40, PID_A, 1)])
     folder = tmp_path / "parquet"
@@ -516,15 +519,19 @@ def test_a_parquet_folder_gives_the_same_rows(export: Export, tmp_path: Path) ->
     for table in ("StringIds", RUNTIME, KERNEL):
         cursor = export.con.execute(f"select * from {table}")
         names = [column[0] for column in cursor.description]
-        typed = ", ".join(f'"{name}" {"varchar" if name == "value" else "bigint"}' for name in names)
+        typed = ", ".join(f'"{name}" {marked if name == "value" else "bigint"}' for name in names)
         writer.execute(f"create table {table} ({typed})")
-        writer.executemany(f"insert into {table} values ({', '.join('?' * len(names))})", cursor.fetchall())
+        rows = [[value.encode() if marked == "blob" and isinstance(value, str) else value for value in row]
+                for row in cursor]  # fmt: skip
+        writer.executemany(f"insert into {table} values ({', '.join('?' * len(names))})", rows)
         writer.execute(f"copy {table} to '{folder / (table + '.parquet')}' (format parquet)")
     query = (
         'select o.start, o."end", n.text, a.start from gpu_op o join name n on n.id = o.name'
         " join api_call a on a.id = o.api_call"
     )
-    assert read(folder, tmp_path).execute(query).fetchall() == export.read(tmp_path).execute(query).fetchall() != []
+    found = read(folder, tmp_path).execute(query).fetchall()
+    assert found == export.read(tmp_path).execute(query).fetchall() != []
+    assert found[0][2] == text
 
 
 def test_the_remains_of_a_failed_export_are_refused(export: Export, tmp_path: Path) -> None:

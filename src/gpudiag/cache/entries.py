@@ -15,11 +15,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import duckdb
+
 from gpudiag.cache import place
 from gpudiag.cache.identity import key
 from gpudiag.cache.place import Unkept
 from gpudiag.lockfile import held, left_behind
 from gpudiag.options import Options
+from gpudiag.tables import BY_NAME
 
 SUFFIX = ".duckdb"
 _PART = ".part"
@@ -42,11 +45,18 @@ class Slot:
 
     def filled(self) -> bool:
         """Whether it is there; that it is wanted is noted."""
-        try:
+        with suppress(OSError):  # a read-only cache still serves
             os.utime(self.file, follow_symlinks=False)
-        except OSError:
-            return self.file.is_file()  # a read-only cache still serves
-        return True
+        return self.file.is_file()
+
+    def sign(self, con: duckdb.DuckDBPyConnection) -> None:
+        """Writes into a store for which captures it is."""
+        con.execute("create table kept_for as select ? as file", [self.file.name])
+
+    def signed(self, con: duckdb.DuckDBPyConnection) -> bool:
+        """Whether a store is the one that was kept here, and whole. Raises duckdb.Error where it is none."""
+        (names,) = con.execute("select list(table_name) from duckdb_tables()").fetchall()[0]
+        return set(BY_NAME) <= set(names) and con.execute("from kept_for").fetchall() == [(self.file.name,)]
 
     def discard(self) -> None:
         with suppress(OSError):

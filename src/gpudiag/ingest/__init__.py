@@ -69,11 +69,18 @@ def _ingest(path: Path, con: duckdb.DuckDBPyConnection, workdir: Path, say: Say)
     except (duckdb.Error, sqlite3.Error, adbc_driver_manager.Error, UnicodeDecodeError) as error:
         if isinstance(error, duckdb.OutOfMemoryException) or "Could not write" in str(error):
             raise  # the store's memory or disk is full, which is no fault of the capture's
-        reason = " ".join(str(error).split("\n\n")[0].split())[:200]
+        reason = " ".join(str(_first(error)).split("\n\n")[0].split()).replace(str(file.absolute()), _name(path))[:200]
         raise GpudiagError(f"{path}: cannot be read, it may be damaged ({reason}); export the report again.") from error
     except OSError as error:
         reason = error.strerror or str(error)
         raise GpudiagError(f"{path}: cannot be read ({reason}); check the file and its disk.") from error
+
+
+def _first(error: BaseException) -> BaseException:
+    """Of errors in a row the one that began it: DuckDB answers all that follows with another."""
+    while isinstance(error.__context__, duckdb.Error):
+        error = error.__context__
+    return error
 
 
 def _name(path: Path) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from pathlib import Path
 
 import duckdb
@@ -50,6 +49,9 @@ def read(source: Source, con: duckdb.DuckDBPyConnection, file: str) -> None:
     con.execute("begin")
     try:
         _read(nsys_ids.start(con, source, read_enums(source)), file)
+    except nsys_ids.Beyond as reason:
+        con.execute("rollback")
+        raise GpudiagError(f"{file}: {reason}") from None
     except BaseException:
         con.execute("rollback")
         raise
@@ -62,14 +64,7 @@ def _read(capture: nsys_ids.Capture, file: str) -> None:
     with stage("read CUDA calls"):
         nsys_api.read_api_calls(capture)
     with stage("read GPU operations"):
-        try:
-            nsys_gpu_ops.read_gpu_ops(capture)
-        except nsys_ids.TooManyKernels:
-            raise GpudiagError(
-                f"{file}: it names more than {nsys_ids.KERNELS:,} different kernels, more than are told apart; record a"
-                " shorter time."
-            ) from None
-    _refuse_impossible(capture, file)
+        nsys_gpu_ops.read_gpu_ops(capture)
     nsys_sync.read_syncs(capture)
     nsys_sync.read_event_edges(capture)
     nsys_sync.read_collectives(capture)
@@ -92,24 +87,6 @@ def _read(capture: nsys_ids.Capture, file: str) -> None:
     nsys_capabilities.write(capture)
     con.execute("".join(f"drop table if exists {table};" for table in _TEMPORARY))
     nsys_maps.drop(con)
-
-
-_PROCESSES, _DEVICES = 1_000, 64
-"""Processes with GPU work in one file, and GPUs of one process, that are analysed: each with each is compared."""
-
-
-def _refuse_impossible(capture: nsys_ids.Capture, file: str) -> None:
-    processes = Counter(key for key, _ in capture.gpus.devices)
-    if len(processes) > _PROCESSES:
-        raise GpudiagError(
-            f"{file}: {len(processes):,} of its processes used a GPU, and at most {_PROCESSES:,} are read; record one"
-            " process, or a shorter time."
-        )
-    if processes and max(processes.values()) > _DEVICES:
-        raise GpudiagError(
-            f"{file}: one process used {max(processes.values()):,} GPUs in it, more than a machine has; it may be"
-            " damaged: export the report again."
-        )
 
 
 _METADATA = {

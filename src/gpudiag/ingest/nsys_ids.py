@@ -7,6 +7,7 @@ depends on the file alone; and small relations map the file's numbers to the sto
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,8 +31,13 @@ _AT_ONCE = 5_000
 LONGEST = 16_384
 """Characters of a name that are kept; the longest known, of kernels made of templates, have some ten thousand."""
 
-KERNELS = 250_000
-"""Kernels of one file that are told apart: programs that compile new ones as they run reach some ten thousand."""
+KERNELS, PROCESSES = 250_000, 100_000
+"""Kernels and processes of one file that are told apart: programs that compile new kernels as they run reach some ten
+thousand.
+"""
+USERS, DEVICES = 1_000, 64
+"""Processes with GPU work in one file, and GPUs of one process, that are analysed: each with each is compared."""
+_SHORTER = "more than are told apart; record a shorter time."
 
 _SETTLED_FROM = 100_000
 """Rows of a batch that is committed at once."""
@@ -39,8 +45,8 @@ _SETTLED_FROM = 100_000
 Rows = list[tuple[Any, ...]]
 
 
-class TooManyKernels(Exception):
-    """There are more than KERNELS."""
+class Beyond(Exception):
+    """There is more of something than is read; says of what, and what to do."""
 
 
 @dataclass
@@ -227,10 +233,10 @@ def discover_api_names(capture: Capture, functions: Mapping[int | None, str]) ->
 
 
 def discover_kernel_names(capture: Capture, keys: Collection[tuple[int | None, int | None]]) -> None:
-    """Intern kernels by the string ids of their full text and short form. Raises TooManyKernels."""
+    """Intern kernels by the string ids of their full text and short form. Raises Beyond."""
     new = [key for key in keys if key not in capture.kernel_names]
     if len(capture.kernel_names) + len(new) > KERNELS:
-        raise TooManyKernels
+        raise Beyond(f"it names more than {KERNELS:,} different kernels, {_SHORTER}")
     text = strings(capture, {id_ for key in new for id_ in key})
     unnamed = "(unnamed kernel)"
     pairs = {}
@@ -242,8 +248,10 @@ def discover_kernel_names(capture: Capture, keys: Collection[tuple[int | None, i
 
 
 def discover_processes(capture: Capture, keys: Collection[int]) -> None:
-    """Add the processes of some keys (`globalPid >> 24`)."""
+    """Add the processes of some keys (`globalPid >> 24`). Raises Beyond."""
     new = sorted(set(keys) - capture.processes.keys())
+    if len(capture.processes) + len(new) > PROCESSES:
+        raise Beyond(f"it is of more than {PROCESSES:,} processes, {_SHORTER}")
     first = capture.next["process"]
     capture.processes.update((key, id_) for id_, key in enumerate(new, first))
     capture.add("process", [(id_, capture.input, key & 0xFFFFFF, key) for id_, key in enumerate(new, first)])
@@ -266,8 +274,23 @@ def discover_streams(capture: Capture, wanted: Mapping[StreamKey, int | None]) -
     discover_processes(capture, {key for key, _, _ in wanted})
     known = capture.gpus
     pairs = {(key, cuda or 0) for (key, _, _), cuda in wanted.items()}
+    _refuse_impossible(Counter(key for key, _ in pairs | known.devices.keys()))
     capture.add("device", nsys_gpus.discover_devices(known, pairs, capture.input, capture.next["device"]))
     capture.add("stream", nsys_gpus.discover_streams(known, wanted, capture.processes, capture.next["stream"]))
+
+
+def _refuse_impossible(gpus: Mapping[int, int]) -> None:
+    """gpus: process → how many it used. Raises Beyond."""
+    if len(gpus) > USERS:
+        raise Beyond(
+            f"{len(gpus):,} of its processes used a GPU, and at most {USERS:,} are read; record one process, or a"
+            " shorter time."
+        )
+    if gpus and max(gpus.values()) > DEVICES:
+        raise Beyond(
+            f"one process used {max(gpus.values()):,} GPUs in it, more than a machine has; it may be damaged: export"
+            " the report again."
+        )
 
 
 def process_map(capture: Capture) -> str:

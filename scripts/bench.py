@@ -46,7 +46,7 @@ Each run is a whole process with the file in the page cache. Memory is the large
 {table}
 
 The large file repeats the middle of the small capture (`scripts/enlarge.py`). *Read anew* is `--no-cache`; *first time*
-also keeps what was read in the cache, which *again* then finds.
+also keeps what was read in the cache, which *again* then finds. Runs differ by a tenth: what else the machine does.
 {peers}{stages}{growth}
 `python scripts/bench.py --growth` measures it all anew, with `nsys stats` and `nsys analyze` beside it where nsys is on
 the PATH.

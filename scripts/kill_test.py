@@ -54,6 +54,8 @@ signal came before the program was loaded ({early} runs): then the system's own 
 | where something is wrong | what `explain` does |
 |---|---|
 {troubles}
+
+`python scripts/kill_test.py --kills {kills} --signals {signals}` does it all again.
 """
 
 
@@ -252,6 +254,8 @@ def page(checks: Checks, rows: int, seed: int, whole: int, found: Sequence[tuple
         rows=rows,
         size=checks.place.capture.stat().st_size / 1e6,
         seed=seed,
+        kills=seen["SIGKILL", "runs"],
+        signals=seen["SIGINT", "runs"],
         stopped="\n".join(stopped),
         every=EVERY,
         whole=whole,

@@ -43,9 +43,11 @@ process of its own, and what comes out is judged. *Read* means a report that eve
 reads again, and whose figures can be: no negative time, no share outside 0 to 1, budgets that add up. *Refused* means
 one sentence on stderr that names the file, exit code 2, and no output. Anything else is *found*: a traceback, a signal,
 more than {seconds:g} s of processor time, more than 2 GB of memory, a changed input, a file left behind. Memory is the
-process's resident peak, of which some 100 MB are there before it begins. One in seven is asked for as HTML, where only
-the page itself is looked at; one in ten is run twice, the second time from the cache, and one in ten the second time
-with the rows of every table in another order, which must change nothing; one in seven is read as if it were large.
+process's resident peak, of which some 100 MB are there before it begins. Nsight Compute's own reports are read by
+NVIDIA's tools: where these are not installed, as here, what is tried is how they are refused. One in seven is asked for
+as HTML, where only the page itself is looked at; one in ten is run twice, the second time from the cache, and one in
+ten the second time with the rows of every table in another order, which must change nothing; one in seven is read as if
+it were large.
 
 `python scripts/fuzz.py --inputs 20000 --seed {seed} --page` does it again; `--only I` runs input number I alone.
 Whatever was found once is kept in `tests/data/fuzz`, a small file for each cause, and read by the tests.

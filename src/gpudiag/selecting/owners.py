@@ -87,4 +87,6 @@ def _process(one: _Process) -> str:
 def _there_is(items: Iterable[object]) -> str:
     found = [str(item) for item in items]
     more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
-    return f"there {'is' if len(found) == 1 else 'are'} {', '.join(found[:NAMED]) or 'none'}{more}"
+    if len(found) == 1:
+        return f"the only one is {found[0]}"
+    return f"there are {', '.join(found[:NAMED]) or 'none'}{more}"

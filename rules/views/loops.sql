@@ -95,7 +95,7 @@ left join (
 --   cc_major: its compute capability, major
 --   gpu_ops: its operations (references gpu_op)
 create view kernel_use as
-select w.loop, w.name, any_value(w.short) as short, o.grid, o.block, cast(count(*) as integer) as launches,
+select w.loop, w.name, min(w.short) as short, o.grid, o.block, cast(count(*) as integer) as launches,
        cast(sum(w.duration_ns) as bigint) as total_ns, median(w.duration_ns) as median_ns,
        least(sum(w.duration_ns) / any_value(f.total_ns), any_value(f.busy_share)) as share,
        any_value(d.sm_count) as sm_count, any_value(d.cc_major) as cc_major, list(w.op order by w.op) as gpu_ops

@@ -94,7 +94,7 @@ create view unfused_attention as
 with softened as (
     select loop from named_kernel where role = 'softmax' group by loop having sum(share) >= setting('least_softmax')
 ), known as (
-    select loop, name, any_value(kernel) as kernel, any_value(role) as role, any_value(format) as format, arg_max(nvtx_path, (total_ns, nvtx_path)) as nvtx_path,
+    select loop, name, min(kernel) as kernel, min(role) as role, min(format) as format, arg_max(nvtx_path, (total_ns, nvtx_path)) as nvtx_path,
            regexp_matches(name, '(?i)softmax\w*backward|backward\w*softmax') as backward
     from named_kernel where loop in (select loop from softened) group by loop, name
 ), step as (

@@ -20,7 +20,7 @@ with matched as (
 ), used as (
     select u.*, coalesce(list_has_any(u.gpu_ops, m.ops), false) as profiled from kernel_use u left join matched m using (loop)
 )
-select u.loop, u.name, any_value(coalesce(u.short, u.name)) as short, is_library_kernel(u.name) as library,
+select u.loop, u.name, min(coalesce(u.short, u.name)) as short, is_library_kernel(u.name) as library,
        first(u.grid order by u.total_ns desc, u.grid, u.block) as grid, first(u.block order by u.total_ns desc, u.grid, u.block) as block,
        first(u.median_ns order by u.total_ns desc, u.grid, u.block) as median_ns, cast(count(*) as integer) as sizes,
        sum(u.launches) / any_value(f.turns) as launches_per_turn, least(sum(u.share), any_value(f.busy_share)) as share,

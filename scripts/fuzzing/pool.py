@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fuzzing.worker import BYTES, Build, serve
+from fuzzing.worker import BYTES, Build, runs_of, serve
 
 SECONDS = 10.0  # of the processors' time that a run may take: what other programs take of it does not count
 WAITING = 60.0  # seconds that it may take by the clock
@@ -45,6 +45,7 @@ class _Child:
     pipe: int
     folder: Path
     began: float
+    runs: int
     made: float | None = None
     used: float = 0.0  # processor seconds for making the input
     said: bytes = b""
@@ -100,7 +101,7 @@ class Pool:
                 os._exit(status)
         os.close(writing)
         os.set_blocking(reading, False)
-        self._children.append(_Child(number, pid, os.pidfd_open(pid), reading, folder, time.monotonic()))
+        self._children.append(_Child(number, pid, os.pidfd_open(pid), reading, folder, time.monotonic(), runs_of(form)))
 
     def _look(self) -> Iterator[tuple[int, Result]]:
         """Wait a moment; watch time and memory; collect who ended."""
@@ -134,7 +135,7 @@ class Pool:
                 times = file.read().rpartition(")")[2].split()[11:15]  # its own, and those of children that have ended
         except (OSError, IndexError):
             return
-        now, used = time.monotonic(), sum(map(int, times)) / os.sysconf("SC_CLK_TCK") - child.used
+        now, used = time.monotonic(), (sum(map(int, times)) / os.sysconf("SC_CLK_TCK") - child.used) / child.runs
         if child.killed:
             self._kill(child, child.killed)
         elif child.peak > BYTES * 3 // 2:
@@ -157,7 +158,7 @@ class Pool:
     def _collect(self, child: _Child) -> Result:
         _, status, usage = os.wait4(child.pid, 0)
         self._listen(child)
-        seconds = usage.ru_utime + usage.ru_stime - child.used
+        seconds = (usage.ru_utime + usage.ru_stime - child.used) / child.runs
         os.close(child.pidfd)
         os.close(child.pipe)
         peak = max(child.peak, usage.ru_maxrss * 1024)

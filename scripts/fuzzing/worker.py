@@ -81,6 +81,11 @@ def _hashes(folder: Path) -> dict[str, str]:
     return found
 
 
+def runs_of(form: str) -> int:
+    """How often the command is run on an input."""
+    return 2 if form in ("twice", "shuffled") else 1
+
+
 def serve(build: Build, form: str, folder: Path, pipe: int) -> None:
     """The whole life of the process; its answer goes to the pipe."""
     work, tmp = folder / "w", folder / "t"
@@ -96,7 +101,7 @@ def serve(build: Build, form: str, folder: Path, pipe: int) -> None:
     _limit()
     os.chdir(work)
     command = given.command(work)
-    verb, twice = given.words[0], form in ("twice", "shuffled") and given.words[0] == "explain"
+    verb, twice = given.words[0], runs_of(form) == 2 and given.words[0] == "explain"
     suffix = ("html" if verb == "explain" else "md") if form == "html" else "json"
     output = None if verb == "rules" else folder / f"out.{suffix}"
     if form == "twice":

@@ -11,7 +11,7 @@ LARGEST_NS = 1e6 * LARGEST
 SMALLEST = 1e-9  # of what others are divided by: a femtosecond
 DEEPEST = 40  # levels of lists and objects
 SLACK = 0.01  # parts that add up to 1, rounded
-SHARES = {"share", "share_of_span", "share_of_loop", "active_share"}
+SHARES = {"share", "share_of_span", "share_of_loop"}
 
 
 def misfit(content: Any) -> str | None:
@@ -23,7 +23,7 @@ def _doubts(content: dict[str, Any]) -> Iterator[tuple[str, bool]]:
     for place, value in _figures(content, "", 0):
         key = place.rpartition(".")[2]
         yield place, not (math.isfinite(value) and abs(value) <= (LARGEST_NS if key.endswith("_ns") else LARGEST))
-        yield place, key in SHARES and not -SLACK <= value <= 1 + SLACK
+        yield place, (key in SHARES or key.endswith("_share")) and not -SLACK <= value <= 1 + SLACK
         yield place, key.endswith("_ms") and value < 0
     run = content.get("run")
     run = run if isinstance(run, dict) else {}

@@ -24,6 +24,10 @@ EXPECTED = {
     "a-place-with-more-than-all.json": ("refused", "share cannot be"),
     "idle-for-many-years.sqlite.xz": ("report", "problems"),  # the report could not be read again
     "kernels-of-one-name.sqlite.xz": ("report", "healthy"),  # which one was told followed the order of rows
+    "list-of-tables-is-malformed.sqlite.xz": (
+        "refused",
+        "the database is damaged",
+    ),  # SQLite gave now this reason, now that
     "loops-longer-than-the-run.json": ("refused", "share_of_span cannot be"),
     "page-packed.details.csv.gz": ("refused", "FILE: the file is cut off"),  # named the unpacked file
     "percentages-beyond-all-measure.csv.xz": ("report", "healthy"),  # the report could not be read again

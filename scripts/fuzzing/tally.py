@@ -50,7 +50,7 @@ ten the second time with the rows of every table in another order, which must ch
 it were large.
 
 `python scripts/fuzz.py --inputs 20000 --seed {seed} --page` does it again; `--only I` runs input number I alone.
-Whatever was found once is kept in `tests/data/fuzz`, a small file for each cause, and read by the tests.
+Whatever was found has been mended since; `tests/data/fuzz` keeps a small file for each cause, which the tests read.
 """
 
 

@@ -64,7 +64,8 @@ def _toml(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise GpudiagError(f"{path} is not TOML: it is not UTF-8 text.") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise GpudiagError(f"{path} is not TOML: {str(error) or 'nested too deeply'}.") from None
+        reason = str(error)[:200] or "nested too deeply"  # it may quote a key of any length
+        raise GpudiagError(f"{path} is not TOML: {reason}.") from None
     except ValueError:  # int() refuses thousands of digits
         raise GpudiagError(f"{path} is not TOML: a number in it has too many digits.") from None
 

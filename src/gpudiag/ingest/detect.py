@@ -128,6 +128,8 @@ def _sqlite(path: Path, head: bytes, size: int, name: Path) -> str:
         con.close()
     except (sqlite3.Error, UnicodeDecodeError) as error:  # the second where SQLite quotes what is not UTF-8
         reason = " ".join(str(error).split())[:200]  # a damaged schema is quoted in it
+        if "malformed" in reason:  # of which SQLite says now this, now that about the same file
+            reason = "its list of tables is malformed"
         raise GpudiagError(f"{name}: the database is damaged ({reason}); export the report again.") from None
     marks = (
         "CUPTI_ACTIVITY_KIND_",

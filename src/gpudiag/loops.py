@@ -122,15 +122,19 @@ def queued(con: Connection, process: int, starts: Ints, ends: Ints) -> tuple[Int
     return np.where(worked, found["begun"][at], NEVER), np.where(worked, found["done"][at], NEVER)
 
 
+DONE = """
+    select a.start, max(o."end") over (order by a.start) as done
+    from gpu_op o join api_call a on a.id = o.api_call where o.process = $process and a.start < $last
+"""
+"""When the GPU had done all that was launched up to each call (ns), as a query."""
+
+
 def reached(con: Connection, process: int, moments: Ints) -> Ints:
     """When the GPU had done what was launched before each of these moments, or the moment where that is later (ns)."""
     with temporary(con, "asked_moment", time=moments):
         found: Ints = con.execute(
-            """
-            with done as (
-                select a.start, max(o."end") over (order by a.start) as done
-                from gpu_op o join api_call a on a.id = o.api_call where o.process = $process and a.start < $last
-            )
+            f"""
+            with done as ({DONE})
             select greatest(m.time, coalesce(d.done, m.time)) as reached
             from asked_moment m asof left join done d on d.start < m.time order by m.ordinal
             """,

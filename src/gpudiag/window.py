@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 import duckdb
 
-from gpudiag.loops import Found, Settings, Turns, belonging, kernel_work, temporary
+from gpudiag.loops import DONE, Found, Settings, Turns, belonging, kernel_work, temporary
 from gpudiag.loops_nvtx import loops_from_nvtx
 from gpudiag.loops_period import loop_from_period, whole_run
 from gpudiag.part import WHOLE, Part
@@ -124,12 +124,9 @@ def _write_turns(con: Connection, loop: int, run: Turns, first: int, enough: int
     """
     with temporary(con, "found_turn", start=run.bounds[:, 0], until=run.bounds[:, 1]):
         con.execute(
-            """
+            f"""
             insert into iteration
-            with done as (
-                select a.start, max(o."end") over (order by a.start) as done
-                from gpu_op o join api_call a on a.id = o.api_call where o.process = $process and a.start < $last
-            ), moved as (
+            with done as ({DONE}), moved as (
                 select distinct t.start, greatest(t.start, coalesce(d.done, t.start)) as begins
                 from (from found_turn where $moves and ordinal between $first and $enough) t
                 asof left join done d on d.start < t.start

@@ -93,13 +93,14 @@ def _nest(capture: Capture, threads: list[int]) -> None:
     con.execute("create or replace temp table nsys_nested (id integer, outermost integer)")
     con.execute('create or replace temp table nsys_outer as select thread, start, "end", id from api_call limit 0')
     # By stretches of time: sorting all calls of a long capture at once would mean to sort them on the disk.
-    every = range(first + _SORTED, capture.next["api_call"], _SORTED)
-    cuts = con.execute("select distinct start from api_call where list_contains(?, id) order by 1", [list(every)])
-    times = [None, *(time for (time,) in cuts.fetchall()), None]
-    for begin, end in pairwise(times):
-        within = (f" and start >= {begin}" if begin is not None else "") + (f" and start < {end}" if end else "")
-        outer = _nest_within(con, f"{calls}{within} and name", drivers)
-        if end:
+    cuts = con.execute(
+        f"select distinct start from api_call where id > {first} and (id - {first}) % {_SORTED} = 0 order by 1"
+    ).fetchall()
+    for begin, end in pairwise([None, *(time for (time,) in cuts), None]):
+        after = "" if begin is None else f" and start >= {begin}"
+        before = "" if end is None else f" and start < {end}"
+        outer = _nest_within(con, f"{calls}{after}{before} and name", drivers)
+        if end is not None:
             con.execute(
                 "create or replace temp table nsys_outer as select thread, max(start) as start,"
                 f' arg_max("end", start) as "end", arg_max(id, start) as id from {outer} group by thread'

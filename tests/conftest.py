@@ -1,16 +1,28 @@
 """Shared by all tests."""
 
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+import captures
+
 # Machines that run tests are shared: how long one example takes says nothing about the code.
-settings.register_profile("steady", deadline=None)
-settings.load_profile("steady")
+settings.register_profile("quick", deadline=None, max_examples=25)
+settings.register_profile("thorough", deadline=None, max_examples=300)
+settings.load_profile(os.environ.get("GPUDIAG_TEST_PROFILE", "quick"))
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _cache_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> None:
     """What tests read must not end up in the user's cache, nor come from there."""
     os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _reports_made_once(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """All workers of a run keep their reports of captures in one folder."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    captures.keep_reports_in(Path(shared, "reports"))

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 
 TOKEN = "ghs_0123456789secret"  # of nothing but this server
 BOT = {"id": 41898282, "login": "github-actions[bot]", "type": "Bot"}
-STRANGER = {"id": 1234, "login": "mallory", "type": "User"}
+OTHER_USER = {"id": 1234, "login": "mallory", "type": "User"}
 REPO = "owner/name"
 PR = 7
 

@@ -11,15 +11,24 @@ import numpy as np
 import pytest
 
 from gpudiag.model import Rule
-from gpudiag.replay import graph, record
-from gpudiag.replay.edge import EdgeKind
+from gpudiag.replay import graph, trace
+from gpudiag.replay.edges import EdgeKind
+from gpudiag.replay.estimate import LoopModel
 from gpudiag.replay.graph import Graph
-from gpudiag.replay.price import LoopModel
-from gpudiag.replay.record import Calls, Floats, Ops, Record, Window
 from gpudiag.replay.simulate import length, replay
+from gpudiag.replay.trace import Calls, Floats, LoopTrace, Ops, Window
 from timelines import Case, library, opened
 
-VIEWS = ("nearby_op", "nearby_call", "api_name", "span", "turn", "idle_piece", "read_block")
+VIEWS = (
+    "analysed_gpu_op",
+    "analysed_api_call",
+    "api_name",
+    "span",
+    "analysed_iteration",
+    "idle_interval",
+    "readback_range",
+    "device_link",
+)
 NOTHING = np.zeros(0, dtype=np.int64)
 # Recording costs nothing: what is left after a fix can be computed from the rows.
 AS_RECORDED = {"replay_call_ns": 0.0, "replay_most_call_ns": 0.0, "replay_least_driver": 1.0}
@@ -37,8 +46,8 @@ def loop_model(case: Case, **changed: float) -> Iterator[LoopModel]:
     with opened(case, *VIEWS) as con:
         graphs = [
             graph.build(found, known)
-            for window in record.windows(con, 0, known["replay_min_cover"])
-            if len((found := record.read(con, window)).calls) and len(found.ops)
+            for window in trace.windows(con, 0, known["replay_min_cover"])
+            if len((found := trace.read(con, window)).calls) and len(found.ops)
         ]
         yield LoopModel(con, graphs, known, None)
 
@@ -54,13 +63,13 @@ def rule(*edits: str, on: str = "api_calls") -> Rule:
     """A rule whose fix is these edits."""
     return Rule.model_validate({
         "code": "H01", "kind": "finding", "id": "x", "title": "T", "query": "select 1", "message": "m", "why": "w",
-        "not_a_problem_when": "n", "price": {"kind": "expected", "on": on, "expected": edits},
+        "not_a_problem_when": "n", "what": "x", "price": {"kind": "expected", "on": on, "expected": edits},
     })  # fmt: skip
 
 
 def fixed(case: Case, *edits: str, changed: Mapping[str, float] | None = None, **row: Any) -> float:
     """How long (µs) loop 0 takes once a finding is fixed; the row names its calls or operations by id."""
-    on = next(name for name in row if name in ("api_calls", "gpu_ops", "pieces"))
+    on = next(name for name in row if name in ("api_calls", "gpu_ops", "idle_intervals"))
     with loop_model(case, **(changed or {})) as model:
         wanted = rule(*edits, on=on)
         chosen = model.select(wanted, [row])
@@ -87,7 +96,7 @@ class Unedited:
         assert length(one, self.ends) == pytest.approx(one.length, rel=0.01)
         starts = (self.ends - one.duration)[one.op]
         assert len(starts)
-        np.testing.assert_allclose(starts, one.record.ops.start, rtol=0, atol=0.01 * one.length / one.turns)
+        np.testing.assert_allclose(starts, one.record.ops.start, rtol=0, atol=0.01 * one.length / one.iterations)
 
 
 def unedited(case: Case) -> Unedited:
@@ -104,13 +113,13 @@ def bare_graph(
     some, empty = np.zeros(n), np.zeros(0)
     calls = Calls(**{one.name: empty for one in fields(Calls)})
     ops = Ops(**{one.name: np.zeros(n, dtype=np.int64) for one in fields(Ops)})
-    own = Record(Window(0, 0, 0, 0, 1, 1), 1.0, calls, ops, NOTHING, NOTHING, NOTHING, empty)
+    own = LoopTrace(Window(0, 0, 0, 0, 1, 1), 1.0, calls, ops, NOTHING, NOTHING, NOTHING, empty)
     return Graph(
-        duration=np.array(duration), scalable=some, hostly=some, release=np.array(release), recorded=some,
+        duration=np.array(duration), overhead_scalable=some, host_cpu_ns=some, release=np.array(release), recorded=some,
         source=np.array([edge[0] for edge in edges], dtype=np.int64),
         target=np.array([edge[1] for edge in edges], dtype=np.int64),
         lag=np.array([edge[2] for edge in edges], dtype=np.float64),
         edge_kind=np.full(len(edges), int(kind), dtype=np.int64), segment=NOTHING, enter=NOTHING, leave=NOTHING,
-        supplied=NOTHING,
-        op=np.arange(n), tail=-1, length=1.0, turns=1, record=own,
+        input_bound=NOTHING,
+        op=np.arange(n), tail=-1, length=1.0, iterations=1, record=own,
     ).indexed()  # fmt: skip

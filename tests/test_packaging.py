@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-ROOT = Path(__file__).resolve().parents[1]
+from paths import ROOT
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 
 
@@ -53,7 +54,7 @@ def test_an_installed_wheel_lists_its_own_rules(wheel: Path, tmp_path: Path) -> 
         [script, "rules", "list"], cwd=tmp_path, env=env, capture_output=True, text=True, check=True
     )
     assert re.search(r"\bH01\b.*launch", listed.stdout)
-    where = [python, "-c", "import gpudiag.library as l; print(l.packaged_dir())"]
+    where = [python, "-c", "import gpudiag.library.load as l; print(l.packaged_dir())"]
     used = subprocess.run(where, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
     assert Path(used.stdout.strip()).is_relative_to(environment)
 

@@ -12,12 +12,14 @@ from pathlib import Path
 import pytest
 
 from captures import report_of
-from corpus import CAPTURES
+from evaluation.corpus import CAPTURES
 from gpudiag.errors import GpudiagError
 from gpudiag.model import Report
 from gpudiag.options import Options
 from gpudiag.pipeline import explain, report
-from gpudiag.report import jsonformat
+from gpudiag.report import json_format
+
+pytestmark = pytest.mark.capture
 
 ITEM = CAPTURES / "item_every_stage"
 SMALL = CAPTURES / "game_of_life_small" / "slow.sqlite.xz"
@@ -25,7 +27,7 @@ SMALL = CAPTURES / "game_of_life_small" / "slow.sqlite.xz"
 
 def said(report: Report) -> dict[str, object]:
     """The report as bots see it, without the names of the files it came from."""
-    document = json.loads(jsonformat.render(report))
+    document = json.loads(json_format.render(report))
     del document["inputs"]
     return document
 
@@ -54,10 +56,10 @@ def test_the_name_of_a_file_does_not_matter(export: Path, tmp_path: Path) -> Non
 
 
 def test_twice_the_same_file_gives_the_same_bytes(export: Path) -> None:
-    assert jsonformat.render(explain([export])) == jsonformat.render(explain([export]))
+    assert json_format.render(explain([export])) == json_format.render(explain([export]))
 
 
-def test_nothing_is_written_beside_the_file_and_the_file_is_not_touched(export: Path) -> None:
+def test_nothing_is_written_beside_the_untouched_file(export: Path) -> None:
     before = (export.read_bytes(), os.listdir(export.parent), export.stat().st_mtime_ns)
     explain([export])
     assert (export.read_bytes(), os.listdir(export.parent), export.stat().st_mtime_ns) == before
@@ -76,7 +78,7 @@ def test_a_read_only_file_in_a_read_only_folder_is_read(export: Path, tmp_path: 
         folder.chmod(0o700)
 
 
-def test_the_unprofiled_time_of_a_loop_becomes_the_base_of_its_gains(export: Path) -> None:
+def test_gains_are_based_on_the_unprofiled_time(export: Path) -> None:
     report = explain([export], Options(iteration_times={"iter": 493_000.0}))
     gain = report.findings[0].gain
     assert report.run.loops[0].iteration_ms_unprofiled == pytest.approx(0.493)
@@ -84,7 +86,7 @@ def test_the_unprofiled_time_of_a_loop_becomes_the_base_of_its_gains(export: Pat
     assert gain.after_ms == pytest.approx(0.493 * (1 - gain.share))
 
 
-def test_an_iteration_time_for_no_loop_is_an_error_that_names_the_nearest(export: Path) -> None:
+def test_an_iteration_time_for_no_loop_names_the_nearest(export: Path) -> None:
     with pytest.raises(GpudiagError, match="did you mean iter"):
         explain([export], Options(iteration_times={"itre": 1.0}))
 

@@ -8,10 +8,12 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from gpudiag import pipeline, store
-from gpudiag.library import Library, load
-from gpudiag.rulecheck import fill, views_for
-from gpudiag.selection import ALL, Selection
+from gpudiag import pipeline
+from gpudiag.authoring.case_store import views_for
+from gpudiag.authoring.cases import fill
+from gpudiag.library.load import Library, load
+from gpudiag.selection.spec import ALL, Selection
+from gpudiag.store import database
 
 Case = dict[str, Any]
 
@@ -28,13 +30,13 @@ def opened(
     *views: str,
     settings: Mapping[str, float] | None = None,
     selection: Selection = ALL,
-) -> Iterator[store.Connection]:
-    """A store of these rows with loops found (unless the case gives turns) and with the packaged views named.
+) -> Iterator[database.Connection]:
+    """A store of these rows with loops found (unless the case gives iterations) and with the packaged views named.
 
     selection: the part of them that is left.
     """
     known = library().with_overrides({f"settings.{name}": value for name, value in (settings or {}).items()})
-    con = store.create(small=True)
+    con = database.create(small=True)
     try:
         fill(con, case, known)
         pipeline.prepare(con, replace(known, views=_views(views)), selection=selection)
@@ -48,15 +50,15 @@ def _views(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     return views_for(f"select 1 from {', '.join(names)}" if names else "select 1", library().views)
 
 
-def turns(count: int, length: float = 100, **more: Any) -> Case:
-    """One row for `count` turns of a loop, end to end."""
+def iterations(count: int, length: float = 100, **more: Any) -> Case:
+    """One row for `count` iterations of a loop, end to end."""
     return {"start": 0, "duration": length, "repeat": count, "every": length, **more}
 
 
 def launched(count: int, every: float, *steps: tuple[str, float, float, float], start: float = 0) -> Case:
-    """`count` turns in each of which kernels are launched.
+    """`count` iterations in each of which kernels are launched.
 
-    steps: (kernel, its launch's start in the turn, its own start in the turn, its duration).
+    steps: (kernel, its launch's start in the iteration, its own start in the iteration, its duration).
     """
     calls, ops = [], []
     for number, (kernel, call, begins, duration) in enumerate(steps):
@@ -67,7 +69,7 @@ def launched(count: int, every: float, *steps: tuple[str, float, float, float], 
     return {"api_call": calls, "gpu_op": ops}
 
 
-def rows(con: store.Connection, query: str, *values: Any) -> list[dict[str, Any]]:
+def rows(con: database.Connection, query: str, *values: Any) -> list[dict[str, Any]]:
     """The result of a query, a dictionary a row."""
     cursor = con.execute(query, list(values))
     names = [column[0] for column in cursor.description or ()]

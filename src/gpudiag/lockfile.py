@@ -37,7 +37,7 @@ def held(path: Path) -> Iterator[None]:
 
 @contextmanager
 def left_behind(path: Path) -> Iterator[bool]:
-    """Whether it is ours and the process that held it is gone; nobody else finds it so while this lasts."""
+    """Yield whether it is ours and the process that held it is gone; nobody else finds it so while this lasts."""
     handle = -1
     try:
         handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

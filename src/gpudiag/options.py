@@ -1,4 +1,4 @@
-"""What somebody asked for besides the files: rules, thresholds, times, and what may be spent on reading."""
+"""The user's options besides the files: rules, thresholds, times, and the limits on reading."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gpudiag.selection import ALL, Selection
+from gpudiag.selection.spec import ALL, Selection
 
 Progress = Callable[[str], None]
 
@@ -17,13 +17,13 @@ def _silent(_: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How captures are read and judged; the defaults judge all of them by the packaged rules."""
+    """Choices for reading and judging captures; the defaults judge all of them by the packaged rules."""
 
     rule_dirs: Sequence[Path] = ()
     overrides: Mapping[str, float] = field(default_factory=dict)
     """`CODE.param` or `settings.name` → another threshold."""
     iteration_times: Mapping[str, float] = field(default_factory=dict)
-    """Loop name (or "" for the longest loop) → unprofiled time of one turn in ns."""
+    """Loop name (or "" for the longest loop) → unprofiled time of one iteration in ns."""
     progress: Progress = _silent
     cached: bool = True
     """Whether large captures are looked for in the user's cache, and kept there."""
@@ -33,5 +33,5 @@ class Options:
 
     @property
     def judging(self) -> bool:
-        """Whether anything is asked that a saved report can no longer answer."""
+        """Return whether anything is asked that a saved report can no longer answer."""
         return bool(self.rule_dirs or self.overrides or self.iteration_times or self.selection)

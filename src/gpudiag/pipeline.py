@@ -1,6 +1,6 @@
-"""The stages in order: ingest → store → window → evaluate → rank → report. Only this module knows the order.
+"""The stages in order: ingest → store → loops → evaluate → rank → report. Only this module knows the order.
 
-The first three, which give a prepared store, are chained in `opening`.
+The first three, which give a prepared store, are chained in `prepare`.
 """
 
 from __future__ import annotations
@@ -11,22 +11,24 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from gpudiag import __version__, store
+from gpudiag import __version__
 from gpudiag.errors import GpudiagError
-from gpudiag.opening import DEFAULT, analysed, opened, prepare
 from gpudiag.options import Options
-from gpudiag.stages import stage
+from gpudiag.prepare import DEFAULT, analysed, opened, prepare
+from gpudiag.store import database
+from gpudiag.tracing import stage
 
 if TYPE_CHECKING:
-    from gpudiag.evaluate import Evaluation
-    from gpudiag.library import Library
+    from gpudiag.evaluate.engine import Evaluation
+    from gpudiag.library.load import Library
     from gpudiag.model import Report
-    from gpudiag.picture.model import Picture
-    from gpudiag.replay.worth import Ledger
+    from gpudiag.next_steps.proposals import NextSteps
+    from gpudiag.replay.gains import GainCalculator
+    from gpudiag.timeline.model import Picture
 
 __all__ = [
-    "DEFAULT", "Connection", "analysed", "build_report", "evaluated", "explain", "opened", "pictured", "prepare",
-    "priced_report", "report",
+    "DEFAULT", "Connection", "analysed", "build_report", "evaluated", "explain", "next_steps", "opened", "pictured",
+    "prepare", "priced_report", "report",
 ]  # fmt: skip
 
 Connection = duckdb.DuckDBPyConnection
@@ -48,21 +50,21 @@ def explain(paths: Sequence[Path], options: Options = DEFAULT) -> Report:
 
 def report(paths: Sequence[Path], options: Options = DEFAULT) -> Report:
     """As `explain`, or where the one file is a report saved as JSON, that report. Raises GpudiagError."""
-    from gpudiag import savedreport
+    from gpudiag.report import saved as load
 
     if saved := _saved(paths):
         if options.judging:
             asked = "rules, thresholds, times and selections"
             raise GpudiagError(f"{saved} is a saved report: {asked} apply to captures only.")
-        return savedreport.read(saved)
+        return load.read(saved)
     return explain(paths, options)
 
 
 def _saved(paths: Sequence[Path]) -> Path | None:
     """The saved report, if that is what is given. Several captures are one run; a saved report is one already."""
-    from gpudiag import savedreport
+    from gpudiag.report import saved as load
 
-    found = next(filter(savedreport.is_one, paths), None)
+    found = next(filter(load.is_one, paths), None)
     if found and len(paths) > 1:
         raise GpudiagError(f"{found} is a saved report, which is read alone: give it without the other files.")
     return found
@@ -74,7 +76,7 @@ def pictured(paths: Sequence[Path], options: Options = DEFAULT) -> tuple[Report,
     """
     if _saved(paths):
         return report(paths, options), None
-    from gpudiag.picture.draw import draw
+    from gpudiag.timeline.draw import draw
 
     def work(con: Connection, library: Library, file: Path | None) -> tuple[Report, Picture]:
         options.progress("looking for causes")
@@ -88,12 +90,12 @@ def pictured(paths: Sequence[Path], options: Options = DEFAULT) -> tuple[Report,
 
 
 def evaluated(con: Connection, library: Library, file: Path | None = None) -> Evaluation:
-    """What all rules say of a prepared, locked store. Raises duckdb.Error where that cannot be read."""
-    from gpudiag.evaluate import evaluate_all
+    """Evaluate all rules on a prepared, locked store. Raises duckdb.Error where that cannot be read."""
+    from gpudiag.evaluate.engine import evaluate_all
 
     evaluation = evaluate_all(library, con, file)
     if evaluation.failed:  # by a fault of its own, or of the store's?
-        store.read_all(con)
+        database.read_all(con)
     return evaluation
 
 
@@ -106,36 +108,48 @@ def build_report(
 
 def priced_report(
     con: Connection, library: Library, iteration_times: Mapping[str, float], file: Path | None = None
-) -> tuple[Report, Ledger]:
+) -> tuple[Report, GainCalculator]:
     """The report, and the ledger that priced its findings and knows what each points at."""
-    from gpudiag import summary
-    from gpudiag.model import Report, Tool, Unevaluated
-    from gpudiag.rank import rank
-    from gpudiag.replay.worth import Ledger
+    from gpudiag.diagnosis import certainty, iteration_time_check, run_summary
+    from gpudiag.diagnosis import verdict as verdicts
+    from gpudiag.diagnosis.kernel_causes import with_causes
+    from gpudiag.diagnosis.rank import rank
+    from gpudiag.model import Report, Tool, Unevaluated, Verdict
+    from gpudiag.replay.gains import GainCalculator
 
     with stage("ask rules"):
         evaluation = evaluated(con, library, file)
-    run = summary.run(con, library.setting_values, iteration_times)
-    ledger = Ledger(con, library.setting_values, run.loops)
-    findings, minor, missed = rank(con, evaluation, library, run.loops, run.frameworks, ledger)
-    verdict = summary.verdict(con, run, findings, library.setting_values, minor)
+    run = run_summary.run(con, library.setting_values, iteration_times)
+    ledger = GainCalculator(con, library.setting_values, run.loops)
+    findings, minor = rank(con, evaluation, library, run.loops, run.frameworks, ledger)
+    findings = certainty.marked(findings, library.setting_values)
+    minor = certainty.marked(minor, library.setting_values)
+    kernels = with_causes(con, run.kernels, evaluation, (*findings, *minor), library.setting_values)
+    run = run.model_copy(update={"kernels": kernels})
+    doubts = verdicts.doubts(run, ledger, findings)
+    verdict = verdicts.verdict(con, run, findings, library.setting_values, minor, doubts)
     if verdict.state == "healthy" and run.kernels and not run.loops:
-        verdict = summary.unless_blind(verdict, evaluation.not_evaluated, library.rules)
+        verdict = verdicts.unless_blind(verdict, run, evaluation.not_evaluated, library.rules, library.setting_values)
     clear = tuple(outcome.rule for outcome in evaluation.clear)
     not_evaluated = [
-        Unevaluated(code=o.rule.code, title=o.rule.title, reason=o.reason, hint=o.hint)
+        Unevaluated(code=o.rule.code, title=o.rule.title, reason=o.reason, hint=o.hint, kernels=o.kernels)
         for o in evaluation.not_evaluated
         # Advice that could not be given is no gap; a rule of the user's own that could not be run always is one.
         if (o.rule.kind == "finding" and o.rule.severity != "info") or o.rule.code in library.user_codes
     ]
-    if verdict.state == "cannot_tell" and not run.kernels:  # a rule that saw nothing to judge has not found it healthy
+    if not run.kernels and verdicts.too_little(
+        con, run, library.setting_values
+    ):  # nothing was seen that could be clear
         too_little = "too little GPU work was recorded"
         not_evaluated += [Unevaluated(code=rule.code, title=rule.title, reason=too_little) for rule in clear]
         clear = ()
+    if verdict.state == "healthy" and evaluation.doubts:
+        reason = f"No known fault was found, but that does not mean that all is well. {evaluation.doubts[0]}"
+        verdict = Verdict(state="cannot_tell", text=reason)
     named = {rule.code for rule in clear} | {item.code for item in evaluation.suppressed}
     report = Report(
         tool=Tool(version=__version__),
-        inputs=summary.inputs(con),
+        inputs=run_summary.inputs(con),
         verdict=verdict,
         run=run,
         findings=tuple(findings),
@@ -145,10 +159,51 @@ def priced_report(
         suppressed=evaluation.suppressed,
         # The advice to give the unprofiled time is of no use to somebody who did.
         notes=(
-            *(note for note in evaluation.notes if not (iteration_times and note.code == "Q02")),
-            *summary.unreplayed(run, missed),
-            *summary.uneven(con, library),
+            *(note for note in evaluation.notes if not (iteration_times and _is_overhead(library, note.code))),
+            *verdicts.unreplayed(run, doubts),
+            *iteration_time_check.notes(run.loops),
+            *run_summary.uneven(con, library),
         ),
         titles={code: library.by_code[code].id.replace("-", " ") for code in sorted(named)},
     )
     return report, ledger
+
+
+def next_steps(paths: Sequence[Path], options: Options = DEFAULT) -> NextSteps:
+    """Read the captures and say which kernels are worth a profile. Raises GpudiagError as `explain` does."""
+    from gpudiag.diagnosis import certainty, iteration_time_check, run_summary
+    from gpudiag.diagnosis import verdict as verdicts
+    from gpudiag.diagnosis.rank import rank
+    from gpudiag.next_steps import candidates, proposals
+    from gpudiag.replay.gains import GainCalculator
+    from gpudiag.report import saved
+
+    if saved_one := next(filter(saved.is_one, paths), None):
+        raise GpudiagError(f"{saved_one} is a saved report: kernels are weighed in the capture, so give that.")
+
+    def work(con: Connection, library: Library, _file: Path | None) -> NextSteps:
+        settings = library.setting_values
+        options.progress("looking for causes")
+        evaluation = evaluated(con, library)
+        run = run_summary.run(con, settings, options.iteration_times)
+        ledger = GainCalculator(con, settings, run.loops)
+        findings, minor = rank(con, evaluation, library, run.loops, run.frameworks, ledger)
+        findings = certainty.marked(findings, settings)
+        verdict = verdicts.verdict(con, run, findings, settings, minor, verdicts.doubts(run, ledger, findings))
+        options.progress("weighing kernels")
+        loops = candidates.views(con, library, evaluation, run, findings, ledger)
+        files, part = [str(path) for path in paths], options.selection.options
+        steps = proposals.next_steps(con, settings, loops, run, findings, verdict, files, part)
+        # What the profiler cost the host may be all that keeps the kernels from setting the pace.
+        slowed = [note.text for note in evaluation.notes if _is_overhead(library, note.code)]
+        notes = slowed[:1] if not (steps.kernels or options.iteration_times) else []
+        notes += [note.text for note in iteration_time_check.notes(run.loops)]
+        read = tuple(item.file for item in run_summary.inputs(con))
+        return steps.model_copy(update={"inputs": read, "notes": (*steps.notes, *notes), "selection": run.selection})
+
+    return analysed(paths, options, work)
+
+
+def _is_overhead(library: Library, code: str) -> bool:
+    """Return whether a rule speaks of the time that profiling itself costs."""
+    return library.by_code[code].role == "profiler_overhead"

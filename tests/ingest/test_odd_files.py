@@ -21,12 +21,14 @@ from pathlib import Path
 
 import pytest
 
-from corpus import CAPTURES
+from evaluation.corpus import CAPTURES
 from gpudiag import ingest as readers
 from gpudiag.errors import GpudiagError
-from gpudiag.ingest import detect, ingest, ncu_blocks, repeated, unpack
+from gpudiag.ingest import decompress as unpack
+from gpudiag.ingest import duplicates, file_kind, ingest
+from gpudiag.ingest.ncu import report_blocks
 from gpudiag.pipeline import explain
-from gpudiag.store import create
+from gpudiag.store.database import create
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +96,7 @@ def test_what_people_give_by_mistake_is_named(tmp_path: Path, content: bytes, ad
 )
 def test_names_of_no_file(name: str, advice: str) -> None:
     with pytest.raises(GpudiagError, match=f"(?i){advice}"):
-        detect.detect(Path(name))
+        file_kind.detect(Path(name))
 
 
 def test_links_that_lead_nowhere(tmp_path: Path) -> None:
@@ -202,7 +204,7 @@ def test_a_disk_that_fails(capture: Path, tmp_path: Path, monkeypatch: pytest.Mo
     assert "(Input/output error)" in refusal(capture, tmp_path / "work")
 
 
-def test_what_follows_compressed_data_is_said(capture: Path, tmp_path: Path) -> None:
+def test_what_follows_compressed_data_is_reported(capture: Path, tmp_path: Path) -> None:
     file = tmp_path / "a.sqlite.gz"
     packed = gzip.compress(capture.read_bytes(), 1)
     file.write_bytes(packed + b"something else")
@@ -229,7 +231,7 @@ def test_a_sparse_kernel_report_is_not_walked_through(tmp_path: Path) -> None:
     with file.open("wb") as sparse:
         sparse.write(b"NVR\0\x02\0\0\0\x08\x07")
         sparse.truncate(1 << 40)
-    assert not ncu_blocks.is_cut(file)
+    assert not report_blocks.is_cut(file)
 
 
 def test_a_file_given_twice(capture: Path, tmp_path: Path) -> None:
@@ -252,7 +254,7 @@ def test_both_pages_of_a_kernel_report_are_one(tmp_path: Path) -> None:
         ingest(page, con, tmp_path)
     alone = con.execute("select count(*) from kernel_profile where input = 0").fetchall()
     ruled = con.execute("select count(*) from kernel_rule").fetchall()
-    repeated.settle(con, pages)
+    duplicates.settle(con, pages)
     assert con.execute("select count(*) from kernel_profile").fetchall() == alone
     assert (
         con.execute("select count(*) from kernel_rule semi join kernel_profile p on p.id = profile").fetchall() == ruled
@@ -262,7 +264,7 @@ def test_both_pages_of_a_kernel_report_are_one(tmp_path: Path) -> None:
     con = create(small=True)
     for page in other:
         ingest(page, con, tmp_path)
-    repeated.settle(con, other)
+    duplicates.settle(con, other)
     assert len(con.execute("select distinct input from kernel_profile").fetchall()) == 2
 
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gpudiag.authoring import scaffold
+from gpudiag.errors import GpudiagError
+from gpudiag.library.load import load
+from gpudiag.replay import edits
+from gpudiag.replay.edits import registry
 from replaying import fixed, loop_model, rule
-from timelines import Case, turns
+from timelines import Case, iterations
 
 N = 10
 
@@ -38,20 +46,20 @@ def copy(call: str, start: float, duration: float, every: float, **more: Any) ->
 
 
 def loop(every: float, calls: list[Case], ops: list[Case]) -> Case:
-    return {"iteration": [turns(N, every)], "api_call": calls, "gpu_op": ops}
+    return {"iteration": [iterations(N, every)], "api_call": calls, "gpu_op": ops}
 
 
 def ids(case: Case, *places: int, table: str = "api_call") -> list[int]:
     """Ids of all repetitions of those rows."""
     starts = [sum(row.get("repeat", 1) for row in case[table][:place]) for place in places]
     return [
-        start + turn for start, place in zip(starts, places, strict=True)
-        for turn in range(case[table][place].get("repeat", 1))
+        start + iteration for start, place in zip(starts, places, strict=True)
+        for iteration in range(case[table][place].get("repeat", 1))
     ]  # fmt: skip
 
 
 def waiting(host: float) -> Case:
-    """A launch, a kernel of 100, a wait for it, then host work until the next turn: 110 + host."""
+    """A launch, a kernel of 100, a wait for it, then host work until the next iteration: 110 + host."""
     every = 110 + host
     return loop(
         every,
@@ -60,7 +68,7 @@ def waiting(host: float) -> Case:
     )
 
 
-def test_without_the_wait_the_host_runs_ahead_and_the_gpu_sets_the_pace() -> None:
+def test_without_the_wait_the_gpu_sets_the_pace() -> None:
     case = waiting(host=80)
     assert fixed(case, "drop_sync", api_calls=ids(case, 1)) == pytest.approx(8 + N * 101, rel=0.01)
 
@@ -70,7 +78,7 @@ def test_without_the_wait_a_slow_host_still_sets_the_pace() -> None:
     assert fixed(case, "drop_sync", api_calls=ids(case, 1)) == pytest.approx(N * 405, rel=0.01)
 
 
-def test_a_wait_that_is_dropped_in_half_of_the_turns_gives_back_half() -> None:
+def test_a_wait_dropped_in_half_of_the_iterations_saves_half() -> None:
     case = waiting(host=400)
     assert fixed(case, "drop_sync", api_calls=ids(case, 1)[::2]) == pytest.approx(N / 2 * (405 + 510), rel=0.01)
 
@@ -116,7 +124,7 @@ def test_memory_that_is_pinned_already_gains_nothing() -> None:
 
 def test_a_copy_that_only_enqueues_costs_a_launch() -> None:
     case = copying("pinned", 5_500_000)
-    del case["api_call"][2]  # no wait follows: host 35 + 3 + 3 and 52 until the next turn, below the GPU's 450
+    del case["api_call"][2]  # no wait follows: host 35 + 3 + 3 and 52 until the next iteration, below the GPU's 450
     assert fixed(case, "run_async", api_calls=ids(case, 0)) == pytest.approx(N * (400 + 1 + 50 + 1), rel=0.02)
 
 
@@ -136,7 +144,7 @@ def tiny(kernels: int = 20, every: float = 220) -> Case:
     return loop(every, [*calls, row("cudaStreamSynchronize", end - 3, 4, every)], ops)
 
 
-def test_a_graph_leaves_its_kernels_with_small_gaps_and_one_launch() -> None:
+def test_a_graph_has_small_gaps_and_one_launch() -> None:
     case = tiny()
     left = 10 + 20 * 3 + 19 * 0.2  # the launch, the kernels, 0.2 between them
     found = fixed(case, "graph_region", api_calls=ids(case, *range(20)))
@@ -148,10 +156,10 @@ def test_a_graph_ends_at_a_wait() -> None:
     case["api_call"].insert(5, row("cudaStreamSynchronize", 44, 6, 120))
     found = fixed(case, "graph_region", api_calls=ids(case, *range(5), *range(6, 11)))
     one = fixed(tiny(kernels=10, every=120), "graph_region", api_calls=ids(tiny(kernels=10, every=120), *range(10)))
-    assert found > one + N * 10, "a wait between them makes two graphs, each launched once a turn"
+    assert found > one + N * 10, "a wait between them makes two graphs, each launched once an iteration"
 
 
-def test_host_work_between_launches_stays_when_they_become_a_graph() -> None:
+def test_host_work_between_launches_stays_beside_a_graph() -> None:
     case = loop(
         1100, [launch("a", 0, 1100), launch("b", 1003, 1100)], [kernel("a", 8, 20, 1100), kernel("b", 1011, 20, 1100)]
     )
@@ -166,7 +174,7 @@ def uploads(copy_us: float, kernel_us: float) -> Case:
         [row("cudaMemcpyAsync", 0, 3, 10, label="c"), launch("a", 5, 10)],
         [copy("c", 10, copy_us, every), kernel("a", 10 + copy_us, kernel_us, every)],
     )
-    case["iteration"] = [turns(N - 1, every), {"start": every * (N - 1), "duration": every + 10}]
+    case["iteration"] = [iterations(N - 1, every), {"start": every * (N - 1), "duration": every + 10}]
     return case
 
 
@@ -194,17 +202,17 @@ def test_a_free_into_a_pool_does_not_wait_for_the_gpu() -> None:
     case = loop(
         150, [launch("a", 0, 150), row("cudaFree", 5, 105, 150)], [kernel("a", 8, 100, 150)]
     )  # fmt: skip
-    # The host needs 45 a turn then: the GPU sets the pace.
+    # The host needs 45 an iteration then: the GPU sets the pace.
     assert fixed(case, "pool_allocation", api_calls=ids(case, 1)) == pytest.approx(8 + N * 101, rel=0.01)
 
 
-def test_a_fused_kernel_is_launched_once_and_does_the_work_of_all() -> None:
+def test_a_fused_kernel_has_one_launch_and_all_the_work() -> None:
     case = tiny()
     found = fixed(case, "fuse_kernels", gpu_ops=ids(case, *range(20), table="gpu_op")[: 20 * N])
     assert found == pytest.approx(N * (6 + 20 * 3 + 2 + 19), rel=0.05)
 
 
-def test_kernels_of_two_turns_do_not_become_one() -> None:
+def test_kernels_of_two_iterations_do_not_become_one() -> None:
     case = loop(1000, [launch("a", 900, 1000)], [kernel("a", 906, 20, 1000)])
     everything = ids(case, 0, table="gpu_op")
     assert fixed(case, "fuse_kernels", gpu_ops=everything) == pytest.approx(N * 1000, rel=0.01)
@@ -230,23 +238,27 @@ def test_kernels_selected_beside_copies_keep_their_time() -> None:
     assert fixed(case, "batch_copies", gpu_ops=ids(case, 0, 1, table="gpu_op")) == pytest.approx(10 + N * 160, rel=0.01)
 
 
-def test_copies_of_two_turns_are_not_made_in_one_call() -> None:
-    """Even when the host makes all of them before the GPU begins the second turn."""
+def test_copies_of_two_iterations_are_not_made_in_one_call() -> None:
+    """Even when the host makes all of them before the GPU begins the second iteration."""
     case = uploads(100, 60)
     assert fixed(case, "batch_copies", gpu_ops=ids(case, 0, table="gpu_op")) == pytest.approx(10 + N * 160, rel=0.01)
 
 
-def test_a_graph_ends_with_its_turn_however_far_the_host_runs_ahead() -> None:
-    # Two kernels of 40, each 10 after the one before it: the pause within a turn goes, the one between turns stays.
+def test_a_graph_ends_with_its_iteration() -> None:
+    # Two kernels of 40, each 10 after the one before it: the pause within an iteration goes, the one between stays.
     case = loop(100, [launch("a", 0, 10), launch("b", 5, 10)], [kernel("a", 10, 40, 100), kernel("b", 60, 40, 100)])
-    case["iteration"] = [turns(N - 1, 100), {"start": 100 * (N - 1), "duration": 100}]
-    assert fixed(case, "graph_region", api_calls=ids(case, 0, 1)) == pytest.approx(N * (40 + 0.2 + 40 + 10), rel=0.01)
+    case["iteration"] = [iterations(N - 1, 100), {"start": 100 * (N - 1), "duration": 100}]
+    both = {"api_calls": ids(case, 0, 1)}
+    left = fixed(case, "graph_region", changed={"replay_graph_launches": 2}, **both)
+    assert left == pytest.approx(N * (40 + 0.2 + 40 + 10), rel=0.01)
+    # Iterations of fewer launches than that are steps of something larger: one graph holds many of them.
+    assert fixed(case, "graph_region", **both) == pytest.approx(N * 80 + 2 * N * 0.2, rel=0.02)
 
 
 def busy() -> Case:
     """Kernels of 100 that follow one another; the host launches early."""
     case = loop(100, [launch("a", 0, 10)], [kernel("a", 8, 100, 100)])
-    case["iteration"] = [turns(N - 1, 100), {"start": 100 * (N - 1), "duration": 108}]
+    case["iteration"] = [iterations(N - 1, 100), {"start": 100 * (N - 1), "duration": 108}]
     return case
 
 
@@ -270,11 +282,11 @@ def test_a_call_that_goes_takes_what_it_started_with_it() -> None:
         200, [row("cudaMemsetAsync", 0, 3, 10, label="m"), launch("a", 5, 10)],
         [{**copy("m", 8, 100, 200), "kind": "memset", "copy_kind": None}, kernel("a", 108, 100, 200)],
     )  # fmt: skip
-    case["iteration"] = [turns(N - 1, 200), {"start": 200 * (N - 1), "duration": 208}]
+    case["iteration"] = [iterations(N - 1, 200), {"start": 200 * (N - 1), "duration": 208}]
     assert fixed(case, "drop_call", api_calls=ids(case, 0)) == pytest.approx(8 + N * 100, rel=0.01)
 
 
-def test_a_range_that_goes_takes_the_host_work_before_its_calls_with_it() -> None:
+def test_a_dropped_range_takes_the_host_work_before_its_calls() -> None:
     case = fetching()
     case["api_call"][0]["label"] = None
     case["api_call"] = [launch("a", 900, 1000), row("cudaStreamSynchronize", 903, 97, 1000)]
@@ -303,7 +315,7 @@ def test_fixes_that_need_what_was_not_recorded_are_not_replayed(edit: str) -> No
         assert model.select(rule(edit, on="gpu_ops"), [{"gpu_ops": ids(case, 0, table="gpu_op")}]) is None
 
 
-def test_a_framework_that_waits_after_each_copy_waits_once_for_all() -> None:
+def test_waits_after_each_copy_become_one_wait() -> None:
     calls = [row("cudaMemcpyAsync", 20 * n, 6, 200, label=f"c{n}") for n in range(8)]
     waits = [row("cudaStreamSynchronize", 20 * n + 7, 8, 200) for n in range(8)]
     case = loop(200, [*calls, *waits], [copy(f"c{n}", 20 * n + 7, 2, 200) for n in range(8)])
@@ -311,3 +323,125 @@ def test_a_framework_that_waits_after_each_copy_waits_once_for_all() -> None:
     assert fixed(case, "batch_copies", gpu_ops=ids(case, *range(8), table="gpu_op")) == pytest.approx(
         N * (7 + 8 + 7 * 1 + 45), rel=0.2
     )
+
+
+def backward() -> Case:
+    """A forward launch; a second thread launches the backward pass; a read-back of the result; host work of 1,435."""
+    return loop(
+        2000,
+        [
+            launch("f", 0, 2000),
+            launch("b", 20, 2000) | {"thread": 1},
+            launch("c", 490, 2000, 10) | {"thread": 1},
+            row("cudaStreamSynchronize", 510, 55, 2000),
+        ],
+        [kernel("f", 10, 10, 2000), kernel("b", 30, 100, 2000), kernel("c", 505, 50, 2000)],
+    )
+
+
+def test_dropping_a_read_keeps_the_backward_pass_before_it() -> None:
+    case = backward()
+    edits = ("drop_sync", "drop_copy", "drop_range")
+    assert fixed(case, *edits, api_calls=ids(case, 3)) == pytest.approx(N * (500 + 1435), rel=0.02)
+
+
+def arguments() -> Case:
+    """Arguments are prepared (100), copied (30), worked on (60) and copied back; then 2,000 of other host work."""
+    return loop(
+        2500,
+        [
+            row("cuMemcpyHtoD", 100, 40, 2500, label="h"),
+            row("cuLaunchKernel", 150, 10, 2500, label="k"),
+            row("cuMemcpyDtoH", 200, 40, 2500, label="d"),
+        ],
+        [copy("h", 105, 30, 2500), kernel("k", 160, 60, 2500), copy("d", 221, 15, 2500, copy_kind="device_to_host")],
+    )
+
+
+def test_what_prepares_a_dropped_copy_goes_with_it_and_no_more() -> None:
+    case = arguments()
+    copies = ids(case, 0, 2)
+    left = fixed(case, "drop_copy", "drop_preparation", api_calls=copies)
+    # The launch and 10 before it stay; so do 2,260 µs before the upload, which are a phase of the host's own.
+    assert left == pytest.approx(N * 2260 + N * 20, rel=0.06)
+    assert fixed(case, "drop_copy", api_calls=copies) > left + N * 20
+
+
+def sending(read_bytes: int | None = None) -> Case:
+    """Return an upload of 300, a kernel of 600 on it and a wait; perhaps a read-back before the next upload."""
+    calls = [
+        row("cudaMemcpyAsync", 0, 5, 1000, label="u"), launch("k", 6, 1000),
+        row("cudaStreamSynchronize", 10, 910, 1000),
+    ]  # fmt: skip
+    ops = [copy("u", 10, 300, 1000), kernel("k", 311, 600, 1000)]
+    if read_bytes:
+        calls.append(row("cudaMemcpyAsync", 930, 5, 1000, label="r"))
+        calls.append(row("cudaStreamSynchronize", 936, 24, 1000))
+        ops.append(copy("r", 940, 15, 1000, copy_kind="device_to_host", bytes=read_bytes))
+    return loop(1000, calls, ops)
+
+
+def test_an_upload_in_its_own_stream_starts_an_iteration_early() -> None:
+    case = sending()
+    found = fixed(case, "overlap_copy", gpu_ops=ids(case, 0, table="gpu_op"))
+    assert found == pytest.approx(N * (1000 - 300), rel=0.06)
+
+
+def test_a_loss_that_is_read_does_not_hold_the_next_upload() -> None:
+    case = sending(read_bytes=4)
+    assert fixed(case, "overlap_copy", gpu_ops=ids(case, 0, table="gpu_op")) < N * 750
+
+
+def test_an_upload_of_just_read_data_does_not_start_early() -> None:
+    case = sending(read_bytes=1000)
+    assert fixed(case, "overlap_copy", gpu_ops=ids(case, 0, table="gpu_op")) > N * 950
+
+
+TOY = """
+from gpudiag.replay.edited_graph import EditedGraph, EditTargets
+from gpudiag.replay.edits.edit_spec import IDLE_AFTER, IDLE_IN_CALL, EditSpec
+
+
+def _vanish(draft: EditedGraph, chosen: EditTargets) -> None:
+    draft.no_wait(chosen.calls)
+    draft.cost(chosen.calls, 0.0)
+
+
+VANISH = EditSpec("vanish", "the selected calls cost nothing", _vanish, idle_bound=(IDLE_IN_CALL, IDLE_AFTER))
+"""
+
+
+@pytest.fixture
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """One more file among those that declare edits."""
+    (tmp_path / "toy.py").write_text(TOY)
+    monkeypatch.setattr(edits, "__path__", [*edits.__path__, str(tmp_path)])
+    registry.known.cache_clear()
+    yield
+    sys.modules.pop(f"{edits.__name__}.toy", None)
+    registry.known.cache_clear()
+
+
+@pytest.mark.usefixtures("toy")
+def test_a_file_of_its_own_is_all_that_a_new_edit_needs(tmp_path: Path) -> None:
+    case = waiting(50)
+    waits = ids(case, 1)
+    assert fixed(case, "vanish", api_calls=waits) == pytest.approx(fixed(case, "drop_sync", api_calls=waits))
+    assert '"vanish"' in scaffold.schema_json()
+    rules = tmp_path / "rules"
+    scaffold.scaffold(rules, "sync", "my-smell", "U01")
+    file = rules / "sync" / "my-smell.yaml"
+    file.write_text(file.read_text().replace("[graph_region]", "[vanish]"))
+    assert load([rules], edits=frozenset(registry.known())).by_code["U01"].price.best == ("vanish",)  # type: ignore[union-attr]
+
+
+def test_an_edit_that_nobody_declares_is_refused_with_its_line(tmp_path: Path) -> None:
+    scaffold.scaffold(tmp_path, "sync", "my-smell", "U01")
+    file = tmp_path / "sync" / "my-smell.yaml"
+    file.write_text(file.read_text().replace("[graph_region]", "[graph_regoin]"))
+    with pytest.raises(GpudiagError, match=r"my-smell\.yaml:\d+: price\.high: 'graph_regoin' is no edit.*graph_region"):
+        load([tmp_path], edits=frozenset(registry.known()))
+
+
+def test_rules_of_ours_name_known_edits_only() -> None:
+    load(edits=frozenset(registry.known()))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpudiag.replay.edge import EdgeKind
+from gpudiag.replay.edges import EdgeKind
 from replaying import unedited
-from timelines import Case, launched, turns
+from timelines import Case, iterations, launched
 
-TURNS = 10
+ITERATIONS = 10
 FREE = [{"id": 0, "kind": "non_blocking"}, {"id": 1, "kind": "non_blocking"}]
 
 
 def row(name: str, start: float, duration: float, every: float = 200, **more: Any) -> Case:
-    """A call or an operation of each turn."""
-    return {"name": name, "start": start, "duration": duration, "repeat": TURNS, "every": every, **more}
+    """A call or an operation of each iteration."""
+    return {"name": name, "start": start, "duration": duration, "repeat": ITERATIONS, "every": every, **more}
 
 
 def launch(label: str, start: float, duration: float = 3, **more: Any) -> Case:
@@ -39,7 +39,7 @@ def copy(call: str, start: float, duration: float, direction: str = "host_to_dev
 
 
 def loop(calls: list[Case], ops: list[Case], every: float = 200, **more: Any) -> Case:
-    return {"iteration": [turns(TURNS, every)], "api_call": calls, "gpu_op": ops, **more}
+    return {"iteration": [iterations(ITERATIONS, every)], "api_call": calls, "gpu_op": ops, **more}
 
 
 def wait(name: str, kind: str, start: float, end: float, **more: Any) -> Case:
@@ -49,20 +49,20 @@ def wait(name: str, kind: str, start: float, end: float, **more: Any) -> Case:
         [kernel("a", 8, 92), kernel("b", 13, 42, stream=1)],
         stream=FREE,
         sync=[
-            {"api_call": "wait", "kind": kind, "start": start, "duration": end - start, "repeat": TURNS, "every": 200,
-             **more}
+            {"api_call": "wait", "kind": kind, "start": start, "duration": end - start, "repeat": ITERATIONS,
+             "every": 200, **more}
         ],
     )  # fmt: skip
 
 
 def test_launches_set_the_pace() -> None:
-    found = unedited({"iteration": [turns(10)], **launched(10, 100, ("a()", 10, 18, 20), ("b()", 50, 58, 20))})
+    found = unedited({"iteration": [iterations(10)], **launched(10, 100, ("a()", 10, 18, 20), ("b()", 50, 58, 20))})
     found.check(EdgeKind.HOST, EdgeKind.LAUNCH, EdgeKind.STREAM)
     assert EdgeKind.WAIT not in found.kinds
 
 
-def test_the_gpu_sets_the_pace_and_the_host_is_done_before_the_window_begins() -> None:
-    # Thirty launches within 300 µs; turns 10 to 29 run from 1015 on.
+def test_a_gpu_bound_host_may_finish_before_the_window() -> None:
+    # Thirty launches within 300 µs; iterations 10 to 29 run from 1015 on.
     again = {"repeat": 30, "label": "a"}
     found = unedited({
         "iteration": [{"start": 1015, "duration": 101, "repeat": 19, "every": 101}, {"start": 2934, "duration": 100}],
@@ -75,10 +75,10 @@ def test_the_gpu_sets_the_pace_and_the_host_is_done_before_the_window_begins() -
     assert len(found.graph.record.calls) == len(found.graph.record.ops) == 20, "earlier work is not part of the window"
 
 
-def test_a_wait_for_a_stream_holds_the_host_until_that_stream_is_done() -> None:
+def test_a_stream_wait_holds_the_host_until_it_is_done() -> None:
     found = unedited(wait("cudaStreamSynchronize", "stream", 10, 104, stream=0))
     found.check(EdgeKind.WAIT)
-    assert (found.graph.edge_kind == EdgeKind.WAIT).sum() == TURNS, "the other stream is not waited for"
+    assert (found.graph.edge_kind == EdgeKind.WAIT).sum() == ITERATIONS, "the other stream is not waited for"
 
 
 def test_a_wait_for_one_stream_does_not_wait_for_a_longer_one() -> None:
@@ -88,10 +88,10 @@ def test_a_wait_for_one_stream_does_not_wait_for_a_longer_one() -> None:
     assert set(found.graph.source[waits]) == set(found.graph.op[found.graph.record.ops.stream == 1])
 
 
-def test_a_wait_for_the_device_holds_the_host_until_every_stream_is_done() -> None:
+def test_a_device_wait_holds_the_host_until_all_is_done() -> None:
     found = unedited(wait("cudaDeviceSynchronize", "context", 10, 104))
     found.check(EdgeKind.WAIT)
-    assert (found.graph.edge_kind == EdgeKind.WAIT).sum() == 2 * TURNS
+    assert (found.graph.edge_kind == EdgeKind.WAIT).sum() == 2 * ITERATIONS
 
 
 def test_a_copy_from_pageable_memory_blocks() -> None:
@@ -121,14 +121,14 @@ def two_streams(**more: Any) -> Case:
 
 
 def test_a_stream_waits_for_an_event_of_another() -> None:
-    events = [{"from_op": "first", "from_stream": 0, "to_stream": 1, "time": 4, "repeat": TURNS, "every": 200}]
+    events = [{"from_op": "first", "from_stream": 0, "to_stream": 1, "time": 4, "repeat": ITERATIONS, "every": 200}]
     found = unedited(two_streams(event_edge=events))
     found.check(EdgeKind.EVENT)
     events_of = found.graph.edge_kind == EdgeKind.EVENT
-    assert found.graph.lag[events_of].tolist() == [3000.0] * TURNS
+    assert found.graph.lag[events_of].tolist() == [3000.0] * ITERATIONS
 
 
-def test_a_stream_that_begins_when_another_ends_waited_for_it_though_no_event_was_recorded() -> None:
+def test_a_stream_waits_for_another_without_a_recorded_event() -> None:
     found = unedited(two_streams())
     found.check(EdgeKind.INFERRED)
     assert EdgeKind.EVENT not in found.kinds
@@ -160,29 +160,29 @@ def test_the_legacy_default_stream_waits_for_blocking_streams() -> None:
     assert EdgeKind.LEGACY not in found.kinds
 
 
-def test_a_second_thread_runs_the_backward_pass_while_the_first_waits() -> None:
+def test_a_second_thread_runs_backward_while_the_first_waits() -> None:
     own = {"thread": 1}
     found = unedited(loop(
         [launch("a", 0), launch("b", 20, **own), launch("c", 60, **own), launch("d", 105, **own), launch("e", 130)],
         [kernel("a", 8, 10), kernel("b", 28, 20), kernel("c", 68, 20), kernel("d", 113, 10), kernel("e", 138, 20)],
     ))  # fmt: skip
-    found.check(EdgeKind.HAND_OVER)
+    found.check(EdgeKind.CROSS_THREAD)
     one = found.graph
-    over = one.edge_kind == EdgeKind.HAND_OVER
+    over = one.edge_kind == EdgeKind.CROSS_THREAD
     own_calls, main = one.leave[one.record.calls.thread == 1], one.enter[one.record.calls.thread == 0]
     assert (set(one.source[over]) & set(own_calls)) and (set(one.target[over]) & set(main))
 
 
 def test_a_launch_blocks_while_the_queue_is_full() -> None:
-    # Four kernels a turn of 50 µs each; the fourth launch returns when the third kernel has ended.
+    # Four kernels an iteration of 50 µs each; the fourth launch returns when the third kernel has ended.
     calls = [launch(label, start) for label, start in (("a", 0), ("b", 5), ("c", 10))]
     ops = [kernel(label, 43 + 50 * number, 50) for number, label in enumerate("abcd")]
     case = loop([*calls, launch("d", 15, 180)], ops)
-    case["iteration"] = [turns(TURNS - 1, 200), {"start": 200 * (TURNS - 1), "duration": 243}]
+    case["iteration"] = [iterations(ITERATIONS - 1, 200), {"start": 200 * (ITERATIONS - 1), "duration": 243}]
     unedited(case).check(EdgeKind.WAIT, EdgeKind.STREAM)
 
 
-def test_operations_whose_launches_were_not_recorded_keep_their_places() -> None:
+def test_operations_without_launches_keep_their_places() -> None:
     ops = [{**kernel(call, start, 60), "api_call": None} for call, start in (("a", 8), ("b", 100))]
     found = unedited(loop([row("cudaFuncGetAttributes", 0, 3)], ops))
     found.check(EdgeKind.STREAM)

@@ -11,19 +11,20 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from gpudiag.model import Edit
-from gpudiag.replay import compiled, edits
-from gpudiag.replay.draft import Draft, Selection
-from gpudiag.replay.edge import NEVER
+from gpudiag.replay import bounds, compiled
+from gpudiag.replay.edges import NEVER
+from gpudiag.replay.edited_graph import EditedGraph, EditTargets
+from gpudiag.replay.edits import registry
+from gpudiag.replay.estimate import LoopModel
 from gpudiag.replay.graph import Graph
-from gpudiag.replay.price import LoopModel
-from gpudiag.replay.record import Floats
 from gpudiag.replay.simulate import length, replay
+from gpudiag.replay.trace import Floats
+from random_timelines import LAW
+from random_timelines import timelines as any_timeline
 from replaying import NOTHING, bare_graph, loop_model, rule
 from timelines import Case
 
-from ..test_views import LAW
-from ..test_views import timelines as any_timeline
+pytestmark = pytest.mark.slow
 
 times = st.floats(0, 1e9, allow_subnormal=False)
 
@@ -77,6 +78,19 @@ def test_an_edge_less_never_lengthens_the_replay(graph: Graph, place: int) -> No
     assert not released or (replay(gone) == without).all()
 
 
+@given(graph=graphs(), seed=st.integers(0, 2**32 - 1))
+def test_no_edit_saves_more_than_is_proven(graph: Graph, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    before = EditedGraph.of(graph, graph.duration, {})
+    after = before.copy()
+    after.duration *= np.where(random.random(len(after.duration)) < 0.3, random.choice([0.0, 0.5]), 1.0)
+    after.lag[random.random(len(after.lag)) < 0.3] = NEVER
+    ends, sooner = replay(graph), replay(graph, after.duration, after.lag)
+    saved = length(graph, ends) - length(graph, sooner)
+    most = bounds.covered([bounds.removable(before, ends, after)])
+    assert saved <= most * (1 + 1e-9) + 1e-6 * abs(length(graph, ends))
+
+
 @given(graph=graphs())
 def test_no_node_starts_before_what_it_waits_for(graph: Graph) -> None:
     ends = replay(graph)
@@ -125,12 +139,12 @@ def some(data: st.DataObject, count: int) -> list[int]:
     return sorted(data.draw(st.sets(st.integers(0, count - 1))))
 
 
-def selection(data: st.DataObject, graph: Graph) -> Selection:
+def selection(data: st.DataObject, graph: Graph) -> EditTargets:
     """Any calls and operations."""
     calls = np.array(some(data, len(graph.record.calls)), dtype=np.int64)
     ops = np.array(some(data, len(graph.record.ops)), dtype=np.int64)
     recoverable = data.draw(st.lists(st.floats(0, 1), min_size=len(ops), max_size=len(ops)))
-    return Selection(calls, calls, ops, np.array(recoverable, dtype=np.float64), NOTHING)
+    return EditTargets(calls, calls, ops, np.array(recoverable, dtype=np.float64), NOTHING)
 
 
 @LAW
@@ -163,12 +177,12 @@ def test_the_same_timeline_gives_the_same_graph(case: Case) -> None:
 @LAW
 @given(case=any_timeline())
 def test_a_fix_of_nothing_changes_nothing(case: Case) -> None:
-    nothing = Selection(NOTHING, NOTHING, NOTHING, np.zeros(0), NOTHING)
+    nothing = EditTargets(NOTHING, NOTHING, NOTHING, np.zeros(0), NOTHING)
     with replayable(case) as model:
         for graph in model.graphs:
-            for edit in Edit:
-                draft = Draft.of(graph, graph.duration, model.settings)
-                edits.apply(draft, [edit], nothing)
+            for edit in registry.known():
+                draft = EditedGraph.of(graph, graph.duration, model.settings)
+                registry.apply(draft, [edit], nothing)
                 np.testing.assert_array_equal(draft.duration, graph.duration, err_msg=edit)
                 np.testing.assert_array_equal(draft.lag, graph.lag, err_msg=edit)
                 assert (draft.at_least, draft.added) == (0.0, [])
@@ -184,13 +198,15 @@ def test_no_fix_lengthens_the_replay_but_by_what_it_costs_itself(case: Case, dat
     with replayable(case, **FREE) as model:
         chosen = [selection(data, graph) for graph in model.graphs]
         before = model.remaining([part.draft for part in model.start[0]])
-        for edit in Edit:
+        for edit in registry.known():
             assert model.remaining(model.fixed(rule(edit), chosen, None)) <= before * (1 + 1e-12), edit
 
 
 @LAW
-@given(case=any_timeline(), made=st.lists(st.sampled_from(list(Edit)), min_size=1, max_size=4), data=st.data())
-def test_each_further_fix_leaves_no_more(case: Case, made: list[Edit], data: st.DataObject) -> None:
+@given(
+    case=any_timeline(), made=st.lists(st.sampled_from(list(registry.known())), min_size=1, max_size=4), data=st.data()
+)
+def test_each_further_fix_leaves_no_more(case: Case, made: list[str], data: st.DataObject) -> None:
     with replayable(case, **FREE) as model:
         drafts, left = None, 1.0
         for edit in made:

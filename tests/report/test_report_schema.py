@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
-from corpus import CAPTURES
-from gpudiag.report import jsonformat
+import samples
+from evaluation.corpus import CAPTURES
+from gpudiag.report import json_format
+from paths import ROOT
 
-from . import samples
-
-ROOT = Path(__file__).parents[2]
 SCHEMA: dict[str, Any] = json.loads((ROOT / "docs/reference/report.schema.json").read_text("utf-8"))
 # Keys that programs rely on: add to this file what the report gains, and take nothing out.
 KEYS: dict[str, list[str]] = json.loads((ROOT / "tests/data/report-keys-v1.json").read_text("utf-8"))
@@ -26,13 +24,13 @@ def fits(text: str) -> None:
 
 @pytest.mark.parametrize("name", samples.ALL)
 def test_every_sample_fits(name: str) -> None:
-    fits(jsonformat.render(samples.ALL[name]()))
+    fits(json_format.render(samples.ALL[name]()))
 
 
 def test_a_capture_s_report_fits() -> None:
     from captures import report_of
 
-    fits(jsonformat.render(report_of(CAPTURES / "item_every_stage/slow.sqlite.xz")))
+    fits(json_format.render(report_of(CAPTURES / "item_every_stage/slow.sqlite.xz")))
 
 
 def test_the_schema_itself_is_valid() -> None:
@@ -46,13 +44,13 @@ def test_no_key_of_version_1_is_lost(kind: str) -> None:
 
 
 def test_a_reader_of_today_takes_keys_of_tomorrow() -> None:
-    value = json.loads(jsonformat.render(samples.launch_bound()))
+    value = json.loads(json_format.render(samples.launch_bound()))
     value["later"] = value["findings"][0]["later"] = value["run"]["later"] = 1
     fits(json.dumps(value))
 
 
 def test_a_missing_key_or_a_wrong_type_is_noticed() -> None:
-    value = json.loads(jsonformat.render(samples.launch_bound()))
+    value = json.loads(json_format.render(samples.launch_bound()))
     del value["findings"][0]["fingerprint"]
     with pytest.raises(jsonschema.ValidationError, match="fingerprint"):
         fits(json.dumps(value))

@@ -4,9 +4,8 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
+import samples
 from gpudiag.report import markdown
-
-from . import samples
 
 
 class MarkdownFile(SingleFileSnapshotExtension):

@@ -5,9 +5,8 @@ import re
 
 import pytest
 
+import samples
 from gpudiag.report import markdown, terminal
-
-from . import samples
 
 
 class Terminal(io.StringIO):

@@ -1,4 +1,4 @@
-"""What `import gpudiag` offers to programs and notebooks: the command line's answers as objects."""
+"""The command line's answers as objects, for programs and notebooks: everything that `import gpudiag` offers."""
 
 from gpudiag.api.calls import diff, explain, read
 from gpudiag.api.difference import Diff

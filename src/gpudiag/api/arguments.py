@@ -9,9 +9,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from gpudiag import duration
 from gpudiag.errors import GpudiagError
-from gpudiag.selection import Selection, select
+from gpudiag.selection.spec import Selection, select
+from gpudiag.text import parse
 
 AnyPath = str | os.PathLike[str]
 Time = str | timedelta
@@ -60,10 +60,10 @@ def times(given: Times | None) -> dict[str, float]:
 
 def _nanoseconds(time: object) -> float:
     if isinstance(time, timedelta):
-        return duration.nanoseconds(f"{time / timedelta(microseconds=1):f}us")
+        return parse.nanoseconds(f"{time / timedelta(microseconds=1):f}us")
     if not isinstance(time, str):  # seconds or milliseconds? Either is plausible, and wrong by a thousand.
         raise GpudiagError(f"iteration_time={_shown(time)} has no unit: write it as '3.57ms', or give a timedelta.")
-    return duration.nanoseconds(time)
+    return parse.nanoseconds(time)
 
 
 def selection(within: object, nvtx: object, device: object, process: object, rank: object) -> Selection:

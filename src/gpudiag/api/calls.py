@@ -55,7 +55,7 @@ def explain(
                 times(iteration_time),
                 cached=cache,
                 selection=selection(range, nvtx, device, process, rank),
-                memory_limit=None if memory_limit is None else memory.parse(memory_limit),
+                memory_limit=None if memory_limit is None else memory.limit(memory_limit),
             ),
         )
     )
@@ -63,18 +63,19 @@ def explain(
 
 def read(path: AnyPath) -> Report:
     """A report that was saved as JSON, by `save` or by the command line. Raises GpudiagError."""
-    from gpudiag import savedreport
+    from gpudiag.report import saved as savedreport
 
     return Report(savedreport.read(path_of(path)))
 
 
 def diff(base: OneSide, head: OneSide, *, cache: bool = True) -> Diff:
-    """What changed from base to head, as `gpudiag diff` tells it, and whether it is more than noise.
+    """Compare head with base, as `gpudiag diff` does, and say whether the change is more than noise.
 
     A side is a report, or a file that `explain` takes; several are repeats of one program, which make the comparison
     sharper. cache: as in `explain`. Raises GpudiagError.
     """
-    from gpudiag import comparison, library
+    from gpudiag import compare as comparison
+    from gpudiag.library import load as library
 
     sides = [
         [one if isinstance(one, Report) else explain(one, cache=cache) for one in _side(given)]

@@ -1,4 +1,4 @@
-"""What changed between two reports, as an object."""
+"""The change between two reports, as an object."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class DiffVerdict(NamedTuple):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Diff:
-    """What changed from base to head.
+    """The change from base to head.
 
     `data` is all of it, a frozen model with the keys that `gpudiag diff --format json` writes.
     """
@@ -50,19 +50,19 @@ class Diff:
         return self._frame("diff_kernels")
 
     def to_markdown(self) -> str:
-        from gpudiag.report import diffpage
+        from gpudiag.report import diff
 
-        return diffpage.markdown(self.data)
+        return diff.markdown(self.data)
 
     def to_json(self) -> str:
-        from gpudiag.report import diffpage
+        from gpudiag.report import diff
 
-        return diffpage.as_json(self.data)
+        return diff.as_json(self.data)
 
     def to_dict(self) -> dict[str, Any]:
-        from gpudiag.report import jsonformat
+        from gpudiag.report import json_format
 
-        content: dict[str, Any] = jsonformat.tidy(self.data.model_dump())
+        content: dict[str, Any] = json_format.tidy(self.data.model_dump())
         return content
 
     def save(self, path: AnyPath) -> Path:
@@ -78,12 +78,12 @@ class Diff:
 
     def __str__(self) -> str:
         """The verdict and what is new, worse, gone or better, a line each."""
-        from gpudiag.report import diffpage
+        from gpudiag.report import diff
 
-        return diffpage.text(self.data).rstrip()
+        return diff.text(self.data).rstrip()
 
     def __repr__(self) -> str:
-        from gpudiag.report.escape import middle, one_line
+        from gpudiag.text.escape import middle, one_line
 
         before, now = (middle(one_line(", ".join(side.files)), 40) for side in (self.data.base, self.data.head))
         return f"<gpudiag.Diff of {before} and {now}: {self.data.state}>"
@@ -92,7 +92,7 @@ class Diff:
         return self.to_markdown()
 
     def _frame(self, name: str) -> pl.DataFrame:
-        from gpudiag import frames
+        from gpudiag.api import frames
 
         frame: pl.DataFrame = getattr(frames, name)(self.data)
         return frame

@@ -14,15 +14,16 @@ from gpudiag.errors import GpudiagError
 if TYPE_CHECKING:
     import polars as pl
 
-    from gpudiag.picture.model import Picture
+    from gpudiag.timeline.model import Picture
 
-TOLD = 5
+RECOGNISED = 5
 """Findings that `print(report)` names."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Report:
-    """What is slow, why, where, and what each fix is worth. Equal reports are equal; nothing in them changes.
+    """A report: the causes of lost time, their places, and the gain of each fix. Equal reports are equal; none ever
+    changes.
 
     `data` is the whole report, a frozen model with the keys of the JSON report. The frames are made anew each time, so
     they are yours to change; docs/python.md lists their columns.
@@ -81,9 +82,9 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON report's content."""
-        from gpudiag.report import jsonformat
+        from gpudiag.report import json_format
 
-        content: dict[str, Any] = jsonformat.tidy(self.data.model_dump())
+        content: dict[str, Any] = json_format.tidy(self.data.model_dump())
         return content
 
     def save(self, path: AnyPath, format: str | None = None) -> Path:  # noqa: A002
@@ -102,17 +103,17 @@ class Report:
 
     def __str__(self) -> str:
         """The verdict and the first findings, a line each."""
-        from gpudiag.report.escape import one_line
+        from gpudiag.text.escape import one_line
 
         lines = [self.verdict.text]
-        for finding in self.data.findings[:TOLD]:
+        for finding in self.data.findings[:RECOGNISED]:
             place = next((f" ({p.file}:{p.line})" for p in finding.where if p.file and p.line), "")
             lines.append(f"{finding.rank}. {finding.code} {finding.title}{place}")
-        more = len(self.data.findings) - TOLD
+        more = len(self.data.findings) - RECOGNISED
         return "\n".join([*map(one_line, lines), *([f"… and {more} more"] if more > 0 else [])])
 
     def __repr__(self) -> str:
-        from gpudiag.report.escape import middle, one_line
+        from gpudiag.text.escape import middle, one_line
 
         files = ", ".join(item.file for item in self.data.inputs) or "nothing"
         found = f"{len(self.data.findings)} finding{'' if len(self.data.findings) == 1 else 's'}"
@@ -128,7 +129,7 @@ class Report:
         return in_frame(self.render("html"), self.verdict.text) if "html" in formats.BY_NAME else None
 
     def _frame(self, name: str) -> pl.DataFrame:
-        from gpudiag import frames
+        from gpudiag.api import frames
 
         frame: pl.DataFrame = getattr(frames, name)(self.data)
         return frame

@@ -22,7 +22,7 @@ from gpudiag.cache.identity import key
 from gpudiag.cache.place import Unkept
 from gpudiag.lockfile import held, left_behind
 from gpudiag.options import Options
-from gpudiag.tables import BY_NAME
+from gpudiag.schema import BY_NAME
 
 SUFFIX = ".duckdb"
 _PART = ".part"
@@ -32,19 +32,19 @@ _NOT_IN_NAMES = re.compile(r"[^\w.+-]+", re.ASCII)
 
 
 class Damaged(Exception):
-    """What was kept cannot be read."""
+    """A kept store that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Where the store of some captures is kept, or would be."""
+    """Place in the cache for the store of some captures, filled or not."""
 
     file: Path
     paths: tuple[Path, ...]
     options: Options
 
     def filled(self) -> bool:
-        """Whether it is there; that it is wanted is noted."""
+        """Return whether the store is there, and record that it was used."""
         with suppress(OSError):  # a read-only cache still serves
             os.utime(self.file, follow_symlinks=False)
         return self.file.is_file()
@@ -54,7 +54,7 @@ class Slot:
         con.execute("create table kept_for as select ? as file", [self.file.name])
 
     def signed(self, con: duckdb.DuckDBPyConnection) -> bool:
-        """Whether a store is the one that was kept here, and whole. Raises duckdb.Error where it is none."""
+        """Return whether a store is the complete one that was kept here. Raises duckdb.Error where it is no store."""
         (names,) = con.execute("select list(table_name) from duckdb_tables()").fetchall()[0]
         return set(BY_NAME) <= set(names) and con.execute("from kept_for").fetchall() == [(self.file.name,)]
 
@@ -135,7 +135,7 @@ def _copy(store: Path, target: Path) -> None:
 
 
 def entries(folder: Path) -> list[Entry]:
-    """What is kept, the least recently used first."""
+    """Return the kept stores, the least recently used first."""
     found = []
     for file in folder.iterdir() if folder.is_dir() else ():
         match = _NAME.fullmatch(file.name)

@@ -1,4 +1,4 @@
-"""What a kept store depends on: the files, by size, times and a sample of their content, our sources, the options."""
+"""The identity of a kept store: the files, by size, times and a sample of their content, our sources, the options."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from pathlib import Path
 
 import duckdb
 
-from gpudiag import __version__, library
+from gpudiag import __version__
 from gpudiag.cache.place import Unkept
+from gpudiag.library import load
 from gpudiag.options import Options
 
 _BLOCK = 65_536
@@ -93,7 +94,7 @@ def _file(path: Path, began: int) -> Iterator[bytes]:
 
 def _sources(began: int) -> Iterator[bytes]:
     """Our own code and the packaged views: whoever edits them must never meet what an earlier state made."""
-    for root, suffix in ((Path(__file__).resolve().parents[1], ".py"), (library.packaged_dir(), (".sql", ".yaml"))):
+    for root, suffix in ((Path(__file__).resolve().parents[1], ".py"), (load.packaged_dir(), (".sql", ".yaml"))):
         for folder, folders, names in os.walk(root):
             folders.sort()
             for name in sorted(names):

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from gpudiag import bytesize
 from gpudiag.errors import GpudiagError
+from gpudiag.text import parse
 
 LIMIT = 10_000_000_000
 """Bytes kept unless GPUDIAG_CACHE_SIZE says otherwise: the store of a 20 GB export takes a third of that size."""
@@ -24,7 +24,7 @@ _TAG = (
 
 
 class Unkept(Exception):
-    """Why a capture is not kept, or not looked for: never an error, reading it will do."""
+    """Reason why a capture is not kept or not looked for. It is never an error: the capture is read instead."""
 
 
 def folder(environ: Mapping[str, str] = os.environ) -> Path:
@@ -40,9 +40,14 @@ def folder(environ: Mapping[str, str] = os.environ) -> Path:
 
 def stores(*, make: bool = True) -> Path:
     """The folder of the kept stores, made where it is missing. Raises Unkept."""
+    return private("stores", make=make)
+
+
+def private(name: str, *, make: bool = True) -> Path:
+    """A folder inside the cache that only its owner can write to, made where it is missing. Raises Unkept."""
     try:
         root = folder()
-        inside = root / "stores"
+        inside = root / name
         if make and not os.path.lexists(root):
             _make(root)
         if make and not os.path.lexists(inside):
@@ -75,12 +80,22 @@ def _refuse_foreign(path: Path) -> None:
         raise Unkept(f"{path} can be written by other users")
 
 
+def ours(path: Path) -> bool:
+    """Return whether the folder exists and is ours: nobody else can write to it or owns a file in it."""
+    try:
+        _refuse_foreign(path)
+        with os.scandir(path) as found:
+            return all(entry.stat(follow_symlinks=False).st_uid == os.geteuid() for entry in found)
+    except (OSError, Unkept):
+        return False
+
+
 def limit(environ: Mapping[str, str] = os.environ) -> int:
     """Most bytes to keep. Raises GpudiagError for what is no size: it would be obeyed by nobody."""
     text = environ.get(SIZE, "")
     if not text:
         return LIMIT
-    wanted = bytesize.parse(text)
+    wanted = parse.size(text)
     if wanted is None:
         raise GpudiagError(f"{SIZE}={text[:40]!r} is no size: write it as 20GB; 0 keeps nothing.")
     return wanted

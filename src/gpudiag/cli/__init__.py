@@ -4,7 +4,7 @@ Exit codes: 0 done; 1 a finding at or above --fail-on, or a rule with a problem;
 cannot be read; 129, 130, 143 hung up, interrupted, terminated.
 """
 
-from gpudiag.cli import cache, check, comment, completion, diff, explain, nextsteps, rules
+from gpudiag.cli import cache, check, comment, completion, diff, explain, next_steps, rules
 from gpudiag.cli.root import main
 
 __all__ = ["main"]
@@ -14,7 +14,7 @@ for command in (
     comment.comment,
     diff.diff,
     explain.explain,
-    nextsteps.next_steps,
+    next_steps.next_steps,
     rules.rules,
     cache.cache,
     completion.completion,

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import functools
+import gc
 import math
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import click
 
-from gpudiag import duration, memory
+from gpudiag import memory
 from gpudiag.cli.completion import captures
 from gpudiag.errors import GpudiagError
 from gpudiag.report import formats
-from gpudiag.selection import select, times
+from gpudiag.selection.spec import select, times
+from gpudiag.text import parse
 
 
 def _thresholds(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
     """`CODE.param=value`, repeated, as {"CODE.param": value}."""
     thresholds = {}
     for value in values:
-        match = re.fullmatch(r"(\w+\.\w+)=(.+)", value)
+        match = re.fullmatch(r"([\w-]+\.\w+)=(.+)", value)
         if not match:
             raise click.BadParameter(f"{value!r} is not like H01.min_idle_share=0.3.")
         try:
@@ -37,7 +40,12 @@ def _thresholds(_: click.Context, __: click.Parameter, values: tuple[str, ...]) 
 
 def _iteration_times(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
     """`3.57ms` or `LOOP=3.57ms`, repeated, as {loop name or "": nanoseconds}."""
-    return dict(loop_times(values))
+    times: dict[str, float] = {}
+    for loop, time in loop_times(values):
+        if loop in times:
+            raise click.BadParameter(f"{f'the time of {loop}' if loop else 'a time'} is given twice: give it once.")
+        times[loop] = time
+    return times
 
 
 def loop_times(values: Iterable[str]) -> Iterator[tuple[str, float]]:
@@ -46,7 +54,7 @@ def loop_times(values: Iterable[str]) -> Iterator[tuple[str, float]]:
         match = re.fullmatch(r"(?:(.+)=)?(.*)", value, re.DOTALL)
         assert match is not None
         try:
-            yield match[1] or "", duration.nanoseconds(match[2])
+            yield match[1] or "", parse.nanoseconds(match[2])
         except GpudiagError as error:
             raise click.BadParameter(str(error)) from None
 
@@ -182,7 +190,7 @@ def selecting(command: _Command) -> _Command:
 
 def _memory(_: click.Context, __: click.Parameter, value: str | None) -> int | None:
     try:
-        return memory.parse(value) if value is not None else None
+        return memory.limit(value) if value is not None else None
     except GpudiagError as error:
         raise click.BadParameter(str(error)) from None
 
@@ -200,3 +208,32 @@ NO_CACHE = click.option(
     help="Read large captures anew and keep nothing for the next time; see `gpudiag cache`.",
 )
 VERBOSE = click.option("-v", "--verbose", is_flag=True, help="Name every stage on stderr.")
+
+
+def tune_interpreter() -> None:
+    """A process of a second: collecting garbage costs a tenth of it, waiting for another thread's slice as much.
+
+    Raises GpudiagError where the system allows the process too little memory to load what it needs.
+    """
+    from gpudiag.memory import refuse_narrow
+
+    refuse_narrow()
+    gc.disable()
+    sys.setswitchinterval(0.0005)
+
+
+def say(stage: str) -> None:
+    click.echo(f"gpudiag: {stage}", err=True)
+
+
+def ended(text: str) -> str:
+    return text if text.endswith("\n") else f"{text}\n"
+
+
+def deliver(text: str, output: Path | None = None, in_colour: bool = False) -> None:
+    from gpudiag.report.output import to_file, to_stdout
+
+    if output is None:
+        to_stdout(text, in_colour=in_colour)
+    else:
+        to_file(text, output)

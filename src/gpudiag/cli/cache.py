@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpudiag.cli.common import deliver, ended
+from gpudiag.cli.arguments import deliver, ended
 from gpudiag.cli.sections import FAILED, Command, Group
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def clear() -> None:
 
 
 def _lines(folder: str, why_not: str, limit: int, kept: list[Entry]) -> list[str]:
-    from gpudiag.report.escape import one_line
+    from gpudiag.text.escape import one_line
 
     if why_not:
         return [one_line(f"There is no cache: {why_not}.")]

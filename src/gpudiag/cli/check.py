@@ -18,11 +18,13 @@ from gpudiag.cli.arguments import (
     THRESHOLDS,
     TIMES,
     VERBOSE,
+    deliver,
+    say,
     selecting,
+    tune_interpreter,
 )
-from gpudiag.cli.common import deliver, hurry, say
 from gpudiag.cli.sections import FAILED, Command
-from gpudiag.selection import Selection
+from gpudiag.selection.spec import Selection
 
 if TYPE_CHECKING:
     from gpudiag.gate.config import Config
@@ -113,12 +115,13 @@ def check(
     FILE is a capture that `explain` reads, or one report that `explain --format json` wrote. The limits stand in
     gpudiag.toml.
     """
-    hurry()
-    from gpudiag import library, pipeline
+    tune_interpreter()
+    from gpudiag import pipeline
     from gpudiag.cli.checkfiles import prune, refuse_inputs, start, update
     from gpudiag.gate import check as gate
+    from gpudiag.library import load as library
     from gpudiag.options import Options
-    from gpudiag.report import checkpage
+    from gpudiag.report import check as checkpage
     from gpudiag.report.terminal import progress
 
     path = None if init else _config_path(config_file, bool(baseline_file))
@@ -200,6 +203,6 @@ def _limits(path: Path | None, baseline: Path | None, changes: str) -> tuple[Con
 
 
 def _baseline(path: Path | None, *, new: bool) -> Baseline | None:
-    from gpudiag.gate import known
+    from gpudiag.gate import baseline as baselines
 
-    return known.read(path) if path and not (new and not path.exists()) else None
+    return baselines.read(path) if path and not (new and not path.exists()) else None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpudiag.cli.common import say
+from gpudiag.cli.arguments import say
 
 if TYPE_CHECKING:
     from gpudiag.gate.config import Config
@@ -56,11 +56,11 @@ def prune(report: Report, before: Baseline, path: Path, passed: bool) -> None:
 
 def _replace(before: Baseline | None, after: Baseline, path: Path) -> None:
     """One line on stderr for each entry that came, went, or is now accepted at another worth."""
-    from gpudiag.gate import known
+    from gpudiag.gate import baseline as baselines
     from gpudiag.report.output import to_file
 
-    to_file(known.text(after), path)
-    changes = known.changes(before, after)
+    to_file(baselines.text(after), path)
+    changes = baselines.changes(before, after)
     for sign, entry in changes:
         click.echo(f"{path}: {sign} {_named(entry)}", err=True)
     if not changes:
@@ -68,8 +68,8 @@ def _replace(before: Baseline | None, after: Baseline, path: Path) -> None:
 
 
 def _named(entry: KnownFinding) -> str:
-    from gpudiag.report.escape import bare
-    from gpudiag.templating import pct
+    from gpudiag.text.escape import bare
+    from gpudiag.text.templating import pct
 
     at = next((name for place in entry.places for name in (place.file, place.nvtx, place.kernel) if name), entry.loop)
     worth = f", worth {pct(entry.worth)}" if entry.worth is not None else ""
@@ -80,9 +80,9 @@ def start(report: Report, settings: dict[str, float], place: Path | None, argume
     """Writes a first gpudiag.toml, and says how to accept what it would fail for."""
     from gpudiag.errors import GpudiagError
     from gpudiag.gate import check as gate
-    from gpudiag.gate import configfile, starter
+    from gpudiag.gate import configfile, init
     from gpudiag.report.output import to_file
-    from gpudiag.report.words import plural
+    from gpudiag.report.wording.words import plural
 
     path = place or Path(configfile.NAME)
     if path.name == configfile.SHARED:
@@ -92,7 +92,7 @@ def start(report: Report, settings: dict[str, float], place: Path | None, argume
     config = [] if path.absolute() == Path.cwd() / configfile.NAME else ["--config", str(path)]
     check = shlex.join(["gpudiag", "check", *arguments, *config])
     accept = f"{check} --baseline {shlex.quote(str(path.parent / BASELINE))} --update-baseline"
-    to_file(starter.text(report, settings, accept, BASELINE), path)
+    to_file(init.text(report, settings, accept, BASELINE), path)
     say(f"wrote {path}: read it, then run `{check}`")
     found = gate.check(report, configfile.read(path), None, settings, date.today()).findings
     failing = sum(one.state == "failed" for one in found)

@@ -11,8 +11,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpudiag.cli.arguments import FILES, NO_CACHE, RULE_DIRS, THRESHOLDS, TIMES, VERBOSE
-from gpudiag.cli.common import deliver, ended, hurry, say
+from gpudiag.cli.arguments import (
+    FILES,
+    NO_CACHE,
+    RULE_DIRS,
+    THRESHOLDS,
+    TIMES,
+    VERBOSE,
+    deliver,
+    ended,
+    say,
+    tune_interpreter,
+)
 from gpudiag.cli.sections import FAILED, Command
 
 if TYPE_CHECKING:
@@ -87,24 +97,24 @@ def comment(
     change it. Comments of other accounts are never touched. Of a saved report, which may come from somebody else's
     pull request, only the figures and names are used: explanations, fixes and links are those of this gpudiag.
     """
-    hurry()
-    from gpudiag import pullrequest
+    tune_interpreter()
+    from gpudiag.github import pull_request
     from gpudiag.options import Options
-    from gpudiag.report.comment import marker
-    from gpudiag.report.escape import one_line
+    from gpudiag.report.github.comment import marker
     from gpudiag.report.terminal import progress
+    from gpudiag.text.escape import one_line
 
     mark = marker(key)
-    where = None if dry_run and not number else pullrequest.target(repo, number, os.environ)
+    where = None if dry_run and not number else pull_request.target(repo, number, os.environ)
     with progress() as quiet:
         stage = say if verbose else quiet
         api = done = None
         if not dry_run:
-            from gpudiag import github
+            from gpudiag.github import client
 
             assert where is not None
-            api = github.connect(os.environ, str(where), say=say if verbose else _silent)
-            where = pullrequest.find(api, where)
+            api = client.connect(os.environ, str(where), say=say if verbose else _silent)
+            where = pull_request.find(api, where)
             if where is None:
                 say("nothing to do: no open pull request has this commit; it was closed, or pushed to since.")
                 return
@@ -114,7 +124,7 @@ def comment(
         before = [_report(side, replace(options, iteration_times={})) for side in _sides(base)]
         body = _body(report, before, key)
         if api and where:
-            done = pullrequest.publish(api, where, body, mark)
+            done = pull_request.publish(api, where, body, mark)
     if done:
         deliver(f"{done.action} {one_line(done.url)}\n")
     else:
@@ -123,11 +133,12 @@ def comment(
 
 def _report(paths: Sequence[Path], options: Options) -> Report:
     """The report of the captures; of a saved one, with our own words for the authored texts."""
-    from gpudiag import pipeline, savedreport
+    from gpudiag import pipeline
+    from gpudiag.report import saved as savedreport
 
     if len(paths) != 1 or not savedreport.is_one(paths[0]):
         return pipeline.report(paths, options)
-    from gpudiag.library import load
+    from gpudiag.library.load import load
 
     report = pipeline.report(paths, replace(options, rule_dirs=()))
     return savedreport.trusted(report, load(options.rule_dirs))
@@ -135,7 +146,7 @@ def _report(paths: Sequence[Path], options: Options) -> Report:
 
 def _sides(files: tuple[Path, ...]) -> list[tuple[Path, ...]]:
     """The files of each report: a saved one is a report by itself, captures make one together."""
-    from gpudiag import savedreport
+    from gpudiag.report import saved as savedreport
 
     captures = tuple(file for file in files if not savedreport.is_one(file))
     return [*((file,) for file in files if file not in captures), *([captures] if captures else [])]
@@ -144,7 +155,7 @@ def _sides(files: tuple[Path, ...]) -> list[tuple[Path, ...]]:
 def _body(report: Report, base: Sequence[Report], key: str) -> str:
     """The comment: a report alone, or what changed from `base` to it."""
     from gpudiag.errors import GpudiagError
-    from gpudiag.report import comment as page
+    from gpudiag.report.github import comment as page
 
     try:
         return page.change(_compared(base, report), report, key) if base else page.render(report, key)
@@ -155,8 +166,8 @@ def _body(report: Report, base: Sequence[Report], key: str) -> str:
 
 
 def _compared(base: Sequence[Report], head: Report) -> Diff:
-    from gpudiag.comparison import compare
-    from gpudiag.library import load
+    from gpudiag.compare import compare
+    from gpudiag.library.load import load
 
     return compare(base, [head], load().setting_values)
 

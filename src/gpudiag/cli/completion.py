@@ -8,7 +8,6 @@ import re
 import click
 from click.shell_completion import CompletionItem, ShellComplete, get_completion_class
 
-from gpudiag.cli.common import deliver, ended
 from gpudiag.cli.sections import FAILED, Command
 
 HOW_TO = {
@@ -34,6 +33,8 @@ def completion(ctx: click.Context, shell: str) -> None:
     script = ShellComplete.source(writer(ctx.find_root().command, {}, program, f"_{program.upper()}_COMPLETE"))
     lines = script.strip().splitlines()
     lines.insert(lines[0].startswith("#compdef"), f"# {HOW_TO[shell]}")  # zsh wants its `#compdef` first
+    from gpudiag.cli.arguments import deliver, ended
+
     deliver(ended("\n".join(lines)))
 
 
@@ -55,8 +56,8 @@ def captures(_: click.Context, __: click.Parameter, incomplete: str) -> list[Com
 
 def rule_codes(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
     """Codes of rules, or their names once the word is in lower case."""
-    from gpudiag import library
     from gpudiag.errors import GpudiagError
+    from gpudiag.library import load as library
 
     try:
         known = library.load(ctx.params.get("rule_dirs") or ()).rules

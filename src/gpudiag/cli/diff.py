@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpudiag.cli.arguments import NO_CACHE, OUTPUT, THRESHOLDS, VERBOSE, loop_times
-from gpudiag.cli.common import deliver, hurry, say
+from gpudiag.cli.arguments import NO_CACHE, OUTPUT, THRESHOLDS, VERBOSE, deliver, loop_times, say, tune_interpreter
 from gpudiag.cli.completion import captures
 from gpudiag.cli.sections import FAILED, Command
 from gpudiag.errors import GpudiagError
@@ -18,12 +17,12 @@ if TYPE_CHECKING:
     from gpudiag.model import Diff
 
 VERDICTS = (
-    ("regression", "head is slower, and two recordings of one program do not differ by as much"),
+    ("regression", "head is slower for equal work, and two recordings of one program do not differ by as much"),
     ("improvement", "head is faster, likewise"),
-    ("noise", "the same work, and no more difference than there always is"),
+    ("noise", "no more difference than two recordings of one program have: the text says how much that is"),
     (
         "cannot_tell",
-        "the profiler or chance may have made the difference; the text says what would tell",
+        "the profiler, chance or unequal work may have made the difference; the text says what would tell",
     ),
     ("incomparable", "another GPU, another kind of capture, no loop in common: the text says what"),
 )
@@ -47,7 +46,7 @@ EXAMPLES = (
 NAMED = 3
 FAIL_ON = ("regression", "cannot-tell", "new-high")
 EXIT_CODES = (
-    ("0", "compared; also slower, or where it cannot be told, unless --fail-on asks for 1"),
+    ("0", "compared; also slower, or where it cannot be known, unless --fail-on asks for 1"),
     ("1", "what --fail-on or --fail-on-regression names has happened: stderr says what"),
     ("2", "incomparable: the reason stands on stderr, and the page or JSON that tells it is written all the same"),
     FAILED,
@@ -109,7 +108,7 @@ def _times(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> di
     metavar="WHAT",
     multiple=True,
     type=click.Choice(FAIL_ON),
-    help="Exit with 1 and say why: `regression`, if head is slower; `cannot-tell`, if that cannot be told; `new-high`,"
+    help="Exit with 1 and say why: `regression`, if head is slower; `cannot-tell`, if that cannot be known; `new-high`,"
     " if a finding of high severity is new, whatever the times say. One that only became visible, because another"
     " cause no longer hides it, is not new. Repeatable.",
 )
@@ -138,10 +137,12 @@ def diff(
     with its kernels' profiles: save them as one report first). The answer is an interval that counts in what the
     profiler adds and what runs differ by. --set takes thresholds called settings.diff_….
     """
-    hurry()
-    from gpudiag import comparison, library, pipeline
+    tune_interpreter()
+    from gpudiag import compare as comparison
+    from gpudiag import pipeline
+    from gpudiag.library import load as library
     from gpudiag.options import Options
-    from gpudiag.report import diffpage
+    from gpudiag.report import diff as diffpage
     from gpudiag.report import output as place
     from gpudiag.report.terminal import progress
 
@@ -168,14 +169,14 @@ def diff(
 
 
 def _failures(found: Diff, fail_on: Container[str]) -> list[str]:
-    """Why the command fails, a line each."""
-    from gpudiag.report.escape import NAME_LIMIT, middle, one_line
+    """Return the reasons why the command fails, a line each."""
+    from gpudiag.text.escape import NAME_LIMIT, middle, one_line
 
     reasons = []
     if "regression" in fail_on and found.state == "regression":
         reasons.append("fails: head is slower (--fail-on regression).")
     if "cannot-tell" in fail_on and found.state == "cannot_tell":
-        reasons.append("fails: it cannot be told whether head is slower (--fail-on cannot-tell).")
+        reasons.append("fails: it cannot be known whether head is slower (--fail-on cannot-tell).")
     new = [one for one in found.findings if one.state == "new" and one.severity == "high"]
     if "new-high" in fail_on and new:
         named = "; ".join(f"{one.code} {middle(one_line(one.title), NAME_LIMIT)}" for one in new[:NAMED])
@@ -189,7 +190,7 @@ def _settings(overrides: Mapping[str, float], values: dict[str, float]) -> dict[
     other = next((name for name in overrides if not name.startswith("settings.diff_")), None)
     if other:
         raise GpudiagError(f"--set {other}: a comparison takes thresholds called settings.diff_… only.")
-    from gpudiag.comparison import ranges
+    from gpudiag.compare import change_state
 
-    ranges.check(values)
+    change_state.check(values)
     return values

@@ -17,18 +17,22 @@ from gpudiag.cli.arguments import (
     THRESHOLDS,
     TIMES,
     VERBOSE,
+    deliver,
+    say,
     selecting,
+    tune_interpreter,
 )
-from gpudiag.cli.common import deliver, hurry, say
 from gpudiag.cli.sections import FAILED, Command
+from gpudiag.errors import GpudiagError
 from gpudiag.report import formats
-from gpudiag.selection import Selection
+from gpudiag.selection.spec import Selection
 
 if TYPE_CHECKING:
     from gpudiag.model import Report
 
 # model.SEVERITIES, spelled again: the model would load pydantic for every --help.
 SEVERITIES = ("info", "low", "medium", "high")
+_PLAIN = ("", ".txt", ".text", ".log", ".markdown")  # endings of a place that gets Markdown, which is plain text
 
 
 FILE_KINDS = (
@@ -40,7 +44,7 @@ FILE_KINDS = (
     (".json", "one report that was saved before, to print it in another format"),
 )
 EXAMPLES = (
-    ("gpudiag explain report.nsys-rep", "what to fix, first things first"),
+    ("gpudiag explain report.nsys-rep", "what to fix first"),
     ("gpudiag explain report.nsys-rep kernels.ncu-rep", "a timeline and what its kernels do, in one report"),
     ("gpudiag explain rank*.nsys-rep", "all ranks of one job"),
     ("gpudiag explain report.sqlite --iteration-time step=3.57ms", "gains in real time, not in the profiler's"),
@@ -92,10 +96,10 @@ def explain(
 ) -> None:
     """Explain what Nsight Systems or Nsight Compute recorded.
 
-    Says what is slow, why, where, and what each fix is worth; first things first. Files are opened read-only, and
+    Says what is slow, why, where, and what each fix is worth, the most important first. Files are opened read-only, and
     nothing is written beside them. What was read of large ones is kept in your cache (`gpudiag cache info`).
     """
-    hurry()
+    tune_interpreter()
     from gpudiag import pipeline
     from gpudiag.options import Options
     from gpudiag.report import output as place
@@ -117,8 +121,12 @@ def explain(
 
 
 def chosen(output: Path | None) -> str:
-    """The format for a place that was given without one."""
+    """The format for a place that was given without one. Raises GpudiagError for an ending that names none."""
     form = formats.of_file(output) if output else None
+    if output and form is None and output.suffix.lower() not in _PLAIN:
+        raise GpudiagError(
+            f"{output}: no format ends in {output.suffix}; end it in {formats.suffixes()}, or name one with --format."
+        )
     return (form or formats.ALL[0]).name
 
 

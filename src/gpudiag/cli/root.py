@@ -7,16 +7,18 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, Any, NoReturn
+from types import FrameType
+from typing import IO, Any, NoReturn, TextIO
 
 import click
 
 from gpudiag.cli.sections import FAILED, Group
 
 INTERRUPTED = 130
-GRACE_S = 3
+GRACE_S = 0.3
 """How long tidying may take after a signal to end."""
 
 
@@ -26,7 +28,7 @@ class Failure(click.ClickException):
     exit_code = 2
 
     def show(self, file: IO[Any] | None = None) -> None:
-        from gpudiag.report.escape import one_line  # a file's name or damaged content may hold anything
+        from gpudiag.text.escape import one_line  # a file's name or damaged content may hold anything
 
         click.echo(f"gpudiag: {one_line(self.format_message())}", file=file, err=True)
 
@@ -39,26 +41,32 @@ def _user_errors() -> tuple[type[Exception], ...]:
 
 @contextmanager
 def _tidy_end() -> Iterator[None]:
-    """A signal to end unwinds the program, so that its work folder goes with it."""
+    """Unwind the program on a signal to end, so that its work folder goes with it; where that takes long, end at once.
 
-    def end(number: int, _: object) -> NoReturn:
+    Python hears a signal between two of its own steps, and one step may be a query of minutes. So a thread listens,
+    too: what the system writes for it at once ends the process after a moment of grace.
+    """
+
+    def end(number: int, frame: FrameType | None) -> NoReturn:
         # `timeout` signals twice, the second time while the folder is being removed.
         for other in taken:
             signal.signal(other, signal.SIG_IGN)
         received.append(number)
         _hush()
-        _thread.start_new_thread(_give_up, (128 + number,))  # unlike others, it takes no lock that may be held here
-        signal.alarm(2 * GRACE_S)  # an exception at the wrong place may leave a lock behind: end all the same
+        if _importing(frame):
+            _end(128 + number)
         raise SystemExit(128 + number)
 
     received: list[int] = []
     # What is ignored already stays ignored: `nohup`.
-    usual = {signal.SIGTERM: signal.SIG_DFL, signal.SIGHUP: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
-    taken = {number: handler for number, handler in usual.items() if signal.getsignal(number) is handler}
+    usual = (signal.SIG_DFL, signal.default_int_handler)
+    wanted = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+    taken = {number: handler for number in wanted if (handler := signal.getsignal(number)) in usual}
     for number in taken:
         signal.signal(number, end)
     try:
-        yield
+        with _listening(frozenset(taken), received):
+            yield
     finally:
         if received:  # DuckDB reports a signal during a query as an error of its own, or of the file
             raise SystemExit(128 + received[0]) from None
@@ -66,8 +74,32 @@ def _tidy_end() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+@contextmanager
+def _listening(numbers: frozenset[int], received: Sequence[int]) -> Iterator[None]:
+    """A thread that ends the process when one of the signals is not obeyed in time."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    # Unlike other ways to start a thread, this one takes no lock and leaves nothing to be joined.
+    _thread.start_new_thread(_listen, (reading, numbers))
+    try:
+        yield
+    finally:
+        if not received:
+            signal.set_wakeup_fd(before)
+            os.close(writing)  # the thread reads that as the end
+
+
+def _listen(reading: int, numbers: frozenset[int]) -> None:
+    while said := os.read(reading, 1):
+        if said[0] in numbers:
+            _give_up(128 + said[0])
+    os.close(reading)
+
+
 def _hush() -> None:
-    """What breaks in other threads on the way out is nobody's concern: they wait for locks that are gone."""
+    """Ignore errors on the way out: queries end halfway, threads wait for locks that are gone."""
+    sys.unraisablehook = lambda _: None
     if "concurrent.futures" in sys.modules:  # else there are no other threads
         import logging
         import threading
@@ -76,12 +108,33 @@ def _hush() -> None:
         threading.excepthook = lambda _: None
 
 
+def _importing(frame: FrameType | None) -> bool:
+    """Return whether a module is being loaded: an exception inside a compiled module's loading aborts the process."""
+    while frame:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
 def _give_up(code: int) -> NoReturn:
-    """Ends the process although a query is still at work, which cannot be stopped."""
+    """End the process although a query is still at work, which cannot be stopped."""
     time.sleep(GRACE_S)
-    if workfolder := sys.modules.get("gpudiag.workfolder"):
+    _end(code)
+
+
+def _end(code: int) -> NoReturn:
+    """End the process here, without the work folder."""
+    if workfolder := sys.modules.get("gpudiag.tempdir"):
         workfolder.remove_all()
     os._exit(code)
+
+
+def _usage(error: click.UsageError) -> str:
+    """Return what is wrong with the command line in one sentence, with the command whose help says what is right."""
+    said = error.format_message().strip().rstrip(".")
+    command = error.ctx.command_path if error.ctx else "gpudiag"
+    return f"{said[:1].lower()}{said[1:]}; see `{command} --help`."
 
 
 def _hold_standard_streams() -> None:
@@ -93,20 +146,44 @@ def _hold_standard_streams() -> None:
             os.open(os.devnull, os.O_RDWR)
 
 
+def _warn(message: Warning | str, *_place: object, file: TextIO | None = None, **_more: object) -> None:
+    """One line on stderr, without the place in our code that Python would show."""
+    from gpudiag.text.escape import one_line
+
+    click.echo(f"gpudiag: {one_line(str(message))}", file=file, err=True)
+
+
 class Commands(Group):
     """A group whose commands may raise GpudiagError and be interrupted."""
+
+    def make_context(self, *args: Any, **more: Any) -> click.Context:
+        try:
+            return super().make_context(*args, **more)
+        except click.exceptions.NoArgsIsHelpError:
+            raise
+        except click.UsageError as error:
+            raise Failure(_usage(error)) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         _hold_standard_streams()
         try:
-            with _tidy_end():
+            with warnings.catch_warnings(), _tidy_end():
+                warnings.showwarning = _warn
                 return super().invoke(ctx)
+        except click.exceptions.NoArgsIsHelpError:
+            raise
+        except click.UsageError as error:
+            raise Failure(_usage(error)) from None
         except (click.ClickException, click.exceptions.Exit):
             raise
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
         except _user_errors() as error:
             raise Failure(str(error)) from None
+        except MemoryError:
+            from gpudiag.memory import exhausted
+
+            raise Failure(exhausted()) from None
 
 
 def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:

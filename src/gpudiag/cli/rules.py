@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpudiag.cli.arguments import RULE_DIRS
-from gpudiag.cli.common import deliver, ended
+from gpudiag.cli.arguments import RULE_DIRS, deliver, ended
 from gpudiag.cli.completion import rule_codes
 from gpudiag.cli.sections import FAILED, Group
 
 if TYPE_CHECKING:
-    from gpudiag.library import Library
+    from gpudiag.library.load import Library
 
 
 EXIT_CODES = (("0", "done"), FAILED)
@@ -47,7 +46,7 @@ def list_rules(rule_dirs: tuple[Path, ...]) -> None:
 
     A line has the rule's code, title, name, kind, severity and state.
     """
-    from gpudiag import authoring
+    from gpudiag.authoring import scaffold as authoring
 
     _print(authoring.rule_index(_library(rule_dirs)))
 
@@ -67,7 +66,7 @@ def show(code: str, rule_dirs: tuple[Path, ...]) -> None:
     CODE is a rule's code, such as H01, or its name, such as launch-bound. A threshold is changed with `gpudiag explain
     FILE --set CODE.PARAM=VALUE`.
     """
-    from gpudiag import authoring
+    from gpudiag.authoring import scaffold as authoring
 
     _print(authoring.rule_page(_library(rule_dirs), code))
 
@@ -88,8 +87,8 @@ def check(directory: Path | None, only: str | None) -> None:
 
     DIR is a folder of rules; the built-in ones are checked if none is given.
     """
-    from gpudiag import authoring
-    from gpudiag.report.escape import inert, one_line
+    from gpudiag.authoring import scaffold as authoring
+    from gpudiag.text.escape import inert, one_line
 
     problems = authoring.check([directory] if directory else [], only=only)
     deliver("".join(f"{inert(one_line(str(problem)))}\n" for problem in problems) or "no problems\n")
@@ -124,7 +123,7 @@ def new(family: str, smell: str, code: str, directory: Path) -> None:
     FAMILY is a folder in it (sync, alloc, kernel/memory …); ID names what is wrong, not the cure. Nothing that is there
     is overwritten.
     """
-    from gpudiag import authoring
+    from gpudiag.authoring import scaffold as authoring
 
     deliver("".join(f"{path}\n" for path in authoring.scaffold(directory, family, smell, code)))
 
@@ -132,18 +131,18 @@ def new(family: str, smell: str, code: str, directory: Path) -> None:
 @rules.command(sections={"Exit codes": EXIT_CODES})
 def schema() -> None:
     """Print the JSON Schema of a rule, for editors."""
-    from gpudiag import authoring
+    from gpudiag.authoring import scaffold as authoring
 
     deliver(ended(authoring.schema_json()))
 
 
 def _print(markdown: str) -> None:
-    from gpudiag.report.escape import console
+    from gpudiag.text.escape import console
 
     deliver(console(ended(markdown)), in_colour=True)
 
 
 def _library(rule_dirs: tuple[Path, ...]) -> Library:
-    from gpudiag import library
+    from gpudiag.library import load as library
 
     return library.load(rule_dirs)

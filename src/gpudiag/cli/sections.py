@@ -16,7 +16,7 @@ SENTENCE = 200
 FAILED = ("2", "a wrong argument, or an input that cannot be read: one sentence on stderr, nothing on stdout")
 
 
-class _Told(click.Command):
+class _Summary(click.Command):
     """A command whose help ends in sections: heading → terms and their meaning."""
 
     def __init__(
@@ -39,11 +39,11 @@ class _Told(click.Command):
                     formatter.write(f"{indent}{command}\n")
 
 
-class Command(_Told):
+class Command(_Summary):
     """A command with sections and examples."""
 
 
-class Group(_Told, click.Group):
+class Group(_Summary, click.Group):
     """A group that lists its commands under headings.
 
     `order`: heading → names of commands. Names that no command has are passed over; commands that none names come last.

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from gpudiag.contradiction import contradiction
+from gpudiag.diagnosis.iteration_time_check import doubt
 from gpudiag.gate.config import LONGEST, Budget, Config
 from gpudiag.gate.result import BudgetCheck, Limit
-from gpudiag.library import near
+from gpudiag.library.rule_file import near
 from gpudiag.model import Loop, Report
 
 SAME = 1e-6  # saved reports hold six digits: no difference below counts
@@ -23,7 +23,9 @@ class Measure(NamedTuple):
 
 
 MEASURES = (
-    Measure("iteration_time", "ms", False, lambda loop: loop.iteration_ms_unprofiled or loop.iteration_ms),
+    Measure(
+        "iteration_time", "ms", False, lambda loop: loop.given_ms or loop.iteration_ms_unprofiled or loop.iteration_ms
+    ),
     Measure("launches", "launches", False, lambda loop: loop.launches),
     Measure("idle", "share", False, lambda loop: sum(idleness(loop).values())),
     Measure("exposed_copies", "share", False, lambda loop: loop.budget.get("exposed_copy", 0.0)),
@@ -100,11 +102,11 @@ def _check(name: str, measure: Measure, allowed: float, **more: object) -> Budge
 
 
 def lacks(measure: Measure, loop: Loop, settings: Mapping[str, float]) -> str:
-    """Why the loop cannot answer, if it cannot: a figure that was never taken must not read as 0."""
+    """Explain why the loop has no such figure, if it has none: a figure that was never taken must not read as 0."""
     if loop.source == "unknown" and measure.unit != "share":
         return "nothing repeats in the recording, so there is no iteration to measure"
     if measure.limit == "iteration_time" and loop.iteration_ms_unprofiled:
-        return contradiction(loop, loop.iteration_ms_unprofiled, settings)
+        return doubt(loop, loop.iteration_ms_unprofiled, settings)
     if measure.unit == "launches" and not (loop.launches or loop.kernels):
         return "the report does not count launches: make it anew from the capture"
     if measure.unit == "share" and not loop.budget:

@@ -7,8 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 
 from gpudiag import __version__
-from gpudiag.gate import findings, known, suppression
-from gpudiag.gate.absence import absent, doubted
+from gpudiag.gate import baseline as baselines
+from gpudiag.gate import findings
+from gpudiag.gate.baseline import absent, doubted
 from gpudiag.gate.budgets import check_budgets
 from gpudiag.gate.config import Config, Findings
 from gpudiag.gate.result import Baseline, CheckResult, UnknownRule
@@ -27,8 +28,8 @@ def check(
     baseline_name: str | None = None,
     codes: Collection[str] = (),
 ) -> CheckResult:
-    """What was checked and what failed. today: the day on which suppressions are looked at; codes: of all rules there
-    are, if the configuration's are to be looked up.
+    """Check the report and return what was checked and what failed. today: the day on which suppressions are looked at;
+    codes: of all rules there are, if the configuration's are to be looked up.
     """
     budgets = check_budgets(config, report, settings)
     judged = findings.check_findings(config, report, baseline, settings, today)
@@ -51,7 +52,7 @@ def check(
         findings=judged,
         gone=tuple(doubted(entry, report, settings, failed=not passed) for entry in missing.gone),
         unseen=missing.unseen,
-        suppressions=tuple(suppression.remarkable(config.findings.suppress, everything, today, notice)),
+        suppressions=tuple(baselines.remarkable(config.findings.suppress, everything, today, notice)),
         unknown_rules=_unknown_rules(config.findings, {*codes, *(one.code for one in everything)} if codes else ()),
         not_evaluated=len(report.not_evaluated),
     )
@@ -66,7 +67,7 @@ def updated_baseline(
     failed = not check(report, config, before, settings, today).passed
     hidden = [entry for entry in missing.gone if doubted(entry, report, settings, failed=failed).doubt != "none"]
     kept = findings.accepted(config, report, before, settings, today)
-    return known.ordered((*kept, *missing.unseen, *missing.small, *hidden))
+    return baselines.ordered((*kept, *missing.unseen, *missing.small, *hidden))
 
 
 def pruned_baseline(report: Report, before: Baseline) -> Baseline:

@@ -1,4 +1,4 @@
-"""What may stand in gpudiag.toml."""
+"""The keys of gpudiag.toml."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from gpudiag.gate import quantity
 from gpudiag.model import Code, Frozen, Severity, Text
+from gpudiag.text import parse
 
 Time = Annotated[
     float,
-    BeforeValidator(quantity.time_ms),
-    WithJsonSchema({"type": "string", "pattern": quantity.TIME, "examples": ["4.2 ms"]}),
+    BeforeValidator(parse.time_ms),
+    WithJsonSchema({"type": "string", "pattern": parse.TIME, "examples": ["4.2 ms"]}),
 ]
 Share = Annotated[
     float,
-    BeforeValidator(quantity.share),
+    BeforeValidator(parse.share),
     WithJsonSchema(
         {
-            "anyOf": [{"type": "string", "pattern": quantity.PERCENT}, {"type": "number", "minimum": 0, "maximum": 1}],
+            "anyOf": [{"type": "string", "pattern": parse.PERCENT}, {"type": "number", "minimum": 0, "maximum": 1}],
             "examples": ["15 %", 0.15],
         }
     ),
 ]
 Count = Annotated[
-    float, BeforeValidator(quantity.count), WithJsonSchema({"type": "number", "minimum": 0, "examples": [420]})
+    float, BeforeValidator(parse.count), WithJsonSchema({"type": "number", "minimum": 0, "examples": [420]})
 ]
 Day = Annotated[
     date,
-    BeforeValidator(quantity.day),
+    BeforeValidator(parse.day),
     WithJsonSchema({"type": "string", "format": "date", "examples": ["2027-03-31"]}),
 ]
 LONGEST = "longest"
@@ -73,7 +73,7 @@ class Suppression(Frozen):
 
 
 class Findings(Frozen):
-    """Which findings fail."""
+    """Findings that fail the check."""
 
     fail_on: Severity | None = Field(default=None, description="a finding at least this severe fails")
     max_gain: Share | None = Field(
@@ -101,7 +101,7 @@ class Config(Frozen):
     findings: Findings = Field(default_factory=Findings, description="which findings fail")
 
     def limits_something(self, *, with_baseline: bool) -> bool:
-        """Whether any report at all could fail."""
+        """Return whether any report at all could fail."""
         gate = self.findings
         return bool(self.budgets or gate.fail_on or gate.max_gain is not None or with_baseline)
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from gpudiag import wholefile
+from gpudiag import files
 from gpudiag.errors import GpudiagError
 from gpudiag.gate.config import Budget, Config, Findings, Suppression
-from gpudiag.gate.quantity import shown
-from gpudiag.library import near
+from gpudiag.library.rule_file import near
+from gpudiag.text.parse import shown
 
 NAME = "gpudiag.toml"
 SHARED = "pyproject.toml"
@@ -58,7 +58,7 @@ def read(path: Path) -> Config:
 def _toml(path: Path) -> dict[str, Any]:
     try:
         # Editors of Windows put a byte order mark at the start.
-        return tomllib.loads(wholefile.content(path, LARGEST, "configuration").decode("utf-8-sig"))
+        return tomllib.loads(files.content(path, LARGEST, "configuration").decode("utf-8-sig"))
     except OSError as error:
         raise GpudiagError(f"{path} cannot be read ({error.strerror}).") from None
     except UnicodeDecodeError:
@@ -79,7 +79,7 @@ def _section(path: Path, content: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _sentence(error: Any) -> str:
-    """What pydantic found, as a sentence that names the key as TOML writes it."""
+    """Return pydantic's complaint as a sentence that names the key as TOML writes it."""
     loc, kind = tuple(error["loc"]), error["type"]
     key = _key(loc)
     if kind == "extra_forbidden":

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date
 
-from gpudiag.gate import known, suppression
+from gpudiag.gate import baseline as baselines
 from gpudiag.gate.config import Config, Findings
 from gpudiag.gate.result import Baseline, FindingCheck, KnownFinding
 from gpudiag.model import SEVERITIES, Finding, Report
-from gpudiag.templating import pct
+from gpudiag.text.templating import pct
 
 
 def check_findings(
     config: Config, report: Report, baseline: Baseline | None, settings: Mapping[str, float], today: date
 ) -> tuple[FindingCheck, ...]:
     """Every finding of the report, in its order."""
-    familiar = known.matched(report, baseline or Baseline())
+    familiar = baselines.matched(report, baseline or Baseline())
     checks = []
     for index, finding in enumerate(report.findings):
         before = familiar.get(index)
@@ -27,8 +27,8 @@ def check_findings(
                     "state": state,
                     "reason": reason,
                     **{key: getattr(finding, key) for key in ("rank", "code", "title", "severity", "fingerprint")},
-                    "loop": known.loop_name(finding, report),
-                    "worth": known.worth(finding, report),
+                    "loop": baselines.loop_name(finding, report),
+                    "worth": baselines.worth(finding, report),
                     "gain": finding.gain.kind,
                     "basis": finding.gain.basis,
                     "where": finding.where,
@@ -54,9 +54,9 @@ def _judged(
         return "passed", "its rule is deprecated"
     if finding.code in gate.allow:
         return "allowed", f"{finding.code} is allowed"
-    matching = [one for one in gate.suppress if any(suppression.covers(one, finding))]
-    mine = suppression.live(matching, today)
-    covered = [any(place) for place in zip(*(suppression.covers(one, finding) for one in mine), strict=True)]
+    matching = [one for one in gate.suppress if any(baselines.covers(one, finding))]
+    mine = baselines.live(matching, today)
+    covered = [any(place) for place in zip(*(baselines.covers(one, finding) for one in mine), strict=True)]
     if covered and all(covered):
         reasons = dict.fromkeys(f"{one.reason.rstrip('.')} (until {one.until})" for one in mine)
         return "suppressed", "; ".join(reasons)
@@ -64,8 +64,8 @@ def _judged(
     if not reached:
         return "passed", _passes(finding, gate)
     if before:
-        now = known.worth(finding, report)
-        if not known.grew(now, before.worth, settings):
+        now = baselines.worth(finding, report)
+        if not baselines.grew(now, before.worth, settings):
             return "known", f"known since {before.since}"
         return "failed", f"known since {before.since}, but it grew from {pct(before.worth)} to {pct(now)}; {reached}"
     over = max((one.until for one in matching if one not in mine), default=None)
@@ -80,7 +80,7 @@ def _reached(finding: Finding, report: Report, gate: Findings, with_baseline: bo
         return "no new finding may appear" if with_baseline else ""
     if gate.fail_on is not None and SEVERITIES.index(finding.severity) >= SEVERITIES.index(gate.fail_on):
         return f'severity {finding.severity}, and `fail_on = "{gate.fail_on}"`'
-    worth = known.worth(finding, report)
+    worth = baselines.worth(finding, report)
     if gate.max_gain is not None and worth is not None and worth > gate.max_gain:
         return f"worth {pct(worth)}, and `max_gain` is {pct(gate.max_gain)}"
     return ""
@@ -101,11 +101,11 @@ def accepted(
     limits.
     """
     checks = check_findings(config, report, before, settings, today)
-    familiar = known.matched(report, before)
+    familiar = baselines.matched(report, before)
     kept = []
     for index, (finding, check) in enumerate(zip(report.findings, checks, strict=True)):
         entry = familiar.get(index)
         if check.state in ("failed", "known") or (check.state == "passed" and entry):
-            grown = known.grew(check.worth, check.known_worth, settings)
-            kept.append(known.entry(finding, report, entry, grown, today))
+            grown = baselines.grew(check.worth, check.known_worth, settings)
+            kept.append(baselines.entry(finding, report, entry, grown, today))
     return tuple(kept)

@@ -1,4 +1,4 @@
-"""What a check gives: the JSON contract of `gpudiag check --format json`."""
+"""The result of a check: the JSON contract of `gpudiag check --format json`."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ import duckdb
 from gpudiag.errors import GpudiagError
 
 Say = Callable[[str], None]
+_NO_MEMORY = re.compile("cannot allocate|out of memory|failed to allocate|bad_alloc", re.IGNORECASE)
 
 
 def _silent(_: str) -> None:
@@ -23,7 +25,7 @@ def ingest(path: Path, con: duckdb.DuckDBPyConnection, workdir: Path, say: Say =
 
     Intermediate files go to `workdir`, nothing is written beside the input. say: hears what takes longer than it might.
     Raises GpudiagError with one sentence when the input cannot be read, or changes meanwhile, and duckdb.Error where
-    the store cannot be written; the store is then incomplete.
+    the store cannot be written, MemoryError where the system has no more; the store is then incomplete.
     """
     before = _state(path)
     try:
@@ -35,7 +37,7 @@ def ingest(path: Path, con: duckdb.DuckDBPyConnection, workdir: Path, say: Say =
 
 
 def _state(path: Path) -> object:
-    """What differs once somebody writes to the file, or puts another in its place; None where there is none."""
+    """Return the file's state, which differs once somebody writes to it or replaces it; None where there is no file."""
     try:
         files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
         found = [file.stat() for file in files]
@@ -45,7 +47,7 @@ def _state(path: Path) -> object:
 
 
 def _unchanged(path: Path, before: object) -> None:
-    """What was read of a file that changed under the reader belongs to no state that it ever had."""
+    """Reject a file that changed while it was read: the rows belong to no state that it ever had."""
     if (now := _state(path)) != before:
         what = "changed" if now else "disappeared"
         raise GpudiagError(f"{path}: it {what} while it was read; wait until it is complete, then try again.") from None
@@ -55,20 +57,24 @@ def _ingest(path: Path, con: duckdb.DuckDBPyConnection, workdir: Path, say: Say)
     # The drivers cost 100 ms to import: only reading pays for them.
     import adbc_driver_manager
 
-    from gpudiag.ingest.detect import COMPRESSIONS, detect, most_bytes
+    from gpudiag.ingest import derived
+    from gpudiag.ingest.file_kind import COMPRESSIONS, detect, most_bytes
 
     file, kind = path, detect(path)
     if kind in COMPRESSIONS.values():
-        from gpudiag.ingest.unpack import unpack
+        from gpudiag.ingest.decompress import unpack
 
         file = unpack(path, kind, workdir, judge=lambda head: most_bytes(head, path.stat().st_size, path))
         kind = detect(file, shown=path)
     try:
         _read(file, kind, con, workdir, path, say)
+        derived.write(con)
     # SQLite quotes what it stumbles over, and Python fails on it where that is not UTF-8.
     except (duckdb.Error, sqlite3.Error, adbc_driver_manager.Error, UnicodeDecodeError) as error:
         if isinstance(error, duckdb.OutOfMemoryException) or "Could not write" in str(error):
             raise  # the store's memory or disk is full, which is no fault of the capture's
+        if _NO_MEMORY.search(str(_first(error))):
+            raise MemoryError from error
         reason = " ".join(str(_first(error)).split("\n\n")[0].split()).replace(str(file.absolute()), _name(path))[:200]
         raise GpudiagError(f"{path}: cannot be read, it may be damaged ({reason}); export the report again.") from error
     except OSError as error:
@@ -90,25 +96,25 @@ def _name(path: Path) -> str:
 
 def _read(file: Path, kind: str, con: duckdb.DuckDBPyConnection, workdir: Path, path: Path, say: Say) -> None:
     if kind == "ncu_csv":
-        from gpudiag.ingest import ncu
+        from gpudiag.ingest.ncu import reader as ncu
 
         ncu.read(file, con, path)
         return
     if kind == "ncu_rep":
-        from gpudiag.ingest import ncu_rep
+        from gpudiag.ingest.ncu import report
 
-        ncu_rep.read(file, con, workdir, path)
+        report.read(file, con, workdir, path)
         return
-    from gpudiag.ingest import nsys
-    from gpudiag.ingest.parquet import ParquetSource
-    from gpudiag.ingest.sqlite import SqliteSource
+    from gpudiag.ingest.nsys import reader
+    from gpudiag.ingest.sources.parquet import ParquetSource
+    from gpudiag.ingest.sources.sqlite import SqliteSource
 
     if kind == "nsys_rep":
-        from gpudiag.ingest.nsys_rep import export
+        from gpudiag.ingest.nsys.export import export
 
-        file = export(file, workdir)
+        file = export(file, workdir, path)
     source = ParquetSource(file, con) if file.is_dir() else SqliteSource(file, con, say)
     try:
-        nsys.read(source, con, _name(path))
+        reader.read(source, con, _name(path))
     finally:
         source.close()

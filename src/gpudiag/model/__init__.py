@@ -13,6 +13,7 @@ from gpudiag.model.diff import (
     Times,
 )
 from gpudiag.model.report import (
+    Cause,
     Finding,
     Gain,
     Input,
@@ -22,6 +23,7 @@ from gpudiag.model.report import (
     Note,
     Place,
     Remedy,
+    RemedyGain,
     Report,
     Run,
     Selected,
@@ -33,17 +35,15 @@ from gpudiag.model.report import (
     Whole,
 )
 from gpudiag.model.rule import (
-    EDIT_MEANING,
-    SEVERITIES,
     Basis,
     Clear,
     Code,
     Confidence,
     Edit,
     Fired,
-    Framework,
     Frozen,
     GainKind,
+    Gap,
     Ids,
     NotEvaluated,
     Outcome,
@@ -52,17 +52,17 @@ from gpudiag.model.rule import (
     Price,
     Row,
     Rule,
-    Severity,
     Slug,
     Status,
     Text,
 )
+from gpudiag.model.vocabulary import SEVERITIES, Framework, Severity
 
 __all__ = [
-    "EDIT_MEANING",
     "SEVERITIES",
     "Basis",
     "BudgetChange",
+    "Cause",
     "Clear",
     "Code",
     "Confidence",
@@ -76,6 +76,7 @@ __all__ = [
     "Frozen",
     "Gain",
     "GainKind",
+    "Gap",
     "Ids",
     "Input",
     "Kernel",
@@ -93,6 +94,7 @@ __all__ = [
     "ProfileChange",
     "Ratio",
     "Remedy",
+    "RemedyGain",
     "Report",
     "Row",
     "Rule",

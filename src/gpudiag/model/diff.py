@@ -7,7 +7,8 @@ from typing import Literal
 from pydantic import Field
 
 from gpudiag.model.report import Place, Tool
-from gpudiag.model.rule import Frozen, Severity
+from gpudiag.model.rule import Frozen
+from gpudiag.model.vocabulary import Severity
 
 DiffState = Literal["regression", "improvement", "noise", "cannot_tell"]
 
@@ -21,7 +22,7 @@ class Ratio(Frozen):
 
 
 class Side(Frozen):
-    """What was given for one side. Several reports are repeats of one another."""
+    """The input for one side. Several reports are repeats of one another."""
 
     files: tuple[str, ...]
     reports: int
@@ -115,8 +116,17 @@ class LoopChange(Frozen):
     text: str
     ratio: Ratio
     share_of_span: float = Field(description="of base's steady time")
+    work: float | None = Field(
+        default=None, description="head's work of an iteration over base's, by kernels of both; null: not known"
+    )
+    ratio_of: Literal["iteration", "equal work"] = Field(
+        default="iteration", description="what the ratio compares: an iteration of each, or as much work as base's"
+    )
     same_work: bool | None = Field(
         description="as many calls and launches of the same kernels, and the GPU as long at work; null: not recorded"
+    )
+    causes: tuple[str, ...] = Field(
+        default=(), description="codes of causes that came or went with the time: the state rests on them too"
     )
     host_bound: bool = Field(description="so is at least one side, as recorded")
     base: Times
@@ -151,7 +161,7 @@ class Diff(Frozen):
     notes: tuple[str, ...] = ()
     base: Side
     head: Side
-    ratio: Ratio | None = Field(default=None, description="of all loops in both, weighted by their turns")
+    ratio: Ratio | None = Field(default=None, description="of all loops in both, weighted by their iterations")
     loops: tuple[LoopChange, ...] = ()
     base_only: tuple[str, ...] = Field(default=(), description="loops that head does not show")
     head_only: tuple[str, ...] = ()

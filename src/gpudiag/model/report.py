@@ -6,11 +6,12 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
-from gpudiag.model.rule import Basis, Confidence, Framework, Frozen, GainKind, Severity, Status
+from gpudiag.model.rule import Basis, Confidence, Frozen, GainKind, Status
+from gpudiag.model.vocabulary import Framework, Severity
 
 
 class Gain(Frozen):
-    """What a fix is worth. Times are one iteration (basis loop), the run, or one launch (basis kernel), in ms.
+    """Gain of a fix. Times are one iteration (basis loop), the run, or one launch (basis kernel), in ms.
 
     `share` is the part of the basis that the fix removes; `low_ms` to `high_ms` is the new time's interval.
     Before and after are null when only an experiment can tell.
@@ -28,10 +29,20 @@ class Gain(Frozen):
     cumulative_before_ms: float | None = Field(default=None, description="with the fixes above made")
     cumulative_after_ms: float | None = Field(default=None, description="with this fix and those above made")
     test: str | None = Field(default=None, description="the experiment that tells, for kind test_needed")
+    uncertain: bool = Field(
+        default=False, description="the interval is wide and nearly reaches no gain: the range says more than `share`"
+    )
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The least and the largest part of the basis that the fix may remove; None where no interval is known."""
+        if not self.before_ms or self.low_ms is None or self.high_ms is None:
+            return None
+        return max(0.0, 1 - self.high_ms / self.before_ms), min(1.0, 1 - self.low_ms / self.before_ms)
 
 
 class Place(Frozen):
-    """Where in the user's program; any part may be unknown."""
+    """Place in the user's program; any part may be unknown."""
 
     file: str | None = Field(default=None, description="as recorded: a path on the machine that was profiled")
     line: int | None = None
@@ -41,6 +52,16 @@ class Place(Frozen):
     share: float | None = Field(default=None, description="its part of the finding's cost, 0 to 1")
 
 
+class RemedyGain(Frozen):
+    """Gain of one remedy that does less or other than the finding's usual fix. Times as in `Gain`."""
+
+    before_ms: float
+    after_ms: float
+    low_ms: float
+    high_ms: float
+    share: float = Field(description="part of the basis that the remedy removes, 0 to 1")
+
+
 class Remedy(Frozen):
     """One fix, in the reader's framework; Markdown."""
 
@@ -48,6 +69,10 @@ class Remedy(Frozen):
     title: str
     framework: Framework
     text: str
+    gain: RemedyGain | None = Field(
+        default=None,
+        description="its own price; null where the finding's gain is its price, or none is known",
+    )
 
 
 class Finding(Frozen):
@@ -82,10 +107,11 @@ class KernelUse(Frozen):
     launches: float = Field(description="of an iteration")
     ms: float = Field(description="of an iteration, all launches together")
     others: int | None = Field(default=None, description="how many kernels this entry stands for, if not one")
+    threads: float | None = Field(default=None, description="that all its launches in an iteration start")
 
 
 class Loop(Frozen):
-    """A repeated piece of work and where its time goes; `budget` is disjoint and sums to 1."""
+    """A repeated unit of work and where its time goes; `budget` is disjoint and sums to 1."""
 
     id: int
     name: str
@@ -96,16 +122,25 @@ class Loop(Frozen):
     iterations: int
     processes: int = Field(default=1, description="that run this loop")
     iteration_ms: float = Field(description="under the profiler")
-    iteration_ms_unprofiled: float | None = Field(default=None, description="as --iteration-time gave it")
+    iteration_ms_unprofiled: float | None = Field(
+        default=None, description="without the profiler: given_ms over given_iterations"
+    )
+    given_ms: float | None = Field(default=None, description="as --iteration-time gave it")
+    given_iterations: float = Field(
+        default=1.0, description="iterations that given_ms is the time of: 8 for eight of these, 0.125 for an eighth"
+    )
     share_of_span: float = Field(description="part of all steady time, 0 to 1")
     budget: dict[str, float] = Field(
         default_factory=dict, description="where an iteration's time goes; parts that add up to 1"
     )
-    deciles_ms: tuple[float, float, float] | None = Field(default=None, description="1st, median and 9th of its turns")
+    deciles_ms: tuple[float, float, float] | None = Field(
+        default=None, description="1st, median and 9th of its iterations"
+    )
     launches: float = Field(default=0.0, description="kernels and graphs that an iteration starts")
     calls: float = Field(default=0.0, description="CUDA calls of an iteration; recording one costs the host time")
     thread_calls: float | None = Field(default=None, description="those of the thread that makes most of them")
     kernels: tuple[KernelUse, ...] = Field(default=(), description="longest first; the last may stand for all others")
+    copied_bytes: float | None = Field(default=None, description="bytes that the copies of an iteration move")
 
 
 class Input(Frozen):
@@ -118,7 +153,7 @@ class Input(Frozen):
 
 
 class Stall(Frozen):
-    """What warps wait for: Nsight Compute's name, the part of the time between two instructions, words for both."""
+    """Stall reason of warps: Nsight Compute's name, its part of the time between two instructions, words for both."""
 
     name: str
     share: float
@@ -126,12 +161,23 @@ class Stall(Frozen):
     cure: str
 
 
-LIMITS = ("dram", "l2", "l1", "pipe", "tensor", "issue", "latency", "empty")
+LIMITS = ("dram", "l2", "l1", "memory", "pipe", "tensor", "issue", "sm", "latency", "empty")
 FIGURES = {
     "dram_pct", "sm_pct", "theoretical_occupancy_pct", "achieved_occupancy_pct", "registers", "shared_own", "waves",
     "warp_cycles_per_issue", "sm_count", "clock_mhz", "busy_pct", "floor_ms", "intensity", "ridge", "active_share",
 }  # fmt: skip
 NEEDED = {"limit": ("busy_pct",), "intensity": ("limit", "precision"), "empty": ("active_share",)}
+
+
+class Cause(Frozen):
+    """Cause of one profiled kernel's time: a rule that fired on it, with its fix's gain on one launch of it."""
+
+    code: str = Field(description="the rule's code, such as K01")
+    title: str
+    severity: Severity
+    gain: Gain = Field(description="of one launch of this kernel; basis kernel")
+    message: str = Field(description="what was measured on this kernel, in sentences")
+    finding: int | None = Field(default=None, description="rank of the finding, listed or minor, that tells the fix")
 
 
 class Kernel(Frozen):
@@ -152,11 +198,17 @@ class Kernel(Frozen):
     stalls: tuple[Stall, ...] = ()
     occupancy_limit: str | None = None
     share_of_loop: float | None = None
+    share: float | None = Field(default=None, description="part of the time of all profiled launches, 0 to 1")
+    causes: tuple[Cause, ...] = Field(default=(), description="what costs it time, worth most first")
+    brief: bool = Field(default=False, description="too little of the profiled time for a section of its own")
+    not_evaluated: tuple[str, ...] = Field(
+        default=(), description="codes of rules that lack a counter of this kernel, though the file has it for others"
+    )
 
     @field_validator("facts")
     @classmethod
     def _facts_belong_together(cls, facts: dict[str, Any]) -> dict[str, Any]:
-        """A saved report may have been damaged: what is told together has to be there together."""
+        """A saved report may have been damaged: what is reported together has to be there together."""
         for key in FIGURES & facts.keys():
             if not isinstance(facts[key], int | float):
                 raise ValueError(f"{key} is no figure")
@@ -169,7 +221,7 @@ class Kernel(Frozen):
 
 
 class Whole(Frozen):
-    """What was recorded in all, where a part of it was selected."""
+    """The complete recording, where a part of it was selected."""
 
     span_ms: float = Field(description="from the first CUDA call or GPU operation to the last")
     busy_share: float = Field(description="part of that in which a GPU worked, the mean of those that did, 0 to 1")
@@ -193,12 +245,12 @@ class Selected(Frozen):
 
 
 class Run(Frozen):
-    """What ran: devices, loops, kernels."""
+    """The recorded run: devices, loops, kernels."""
 
     devices: tuple[str, ...] = Field(default=(), description="names, one entry a device")
     clocks_mhz: tuple[float, ...] = Field(default=(), description="highest SM clock of each device, where recorded")
     span_ms: float = Field(default=0.0, description="what was recorded, over all processes")
-    cold_start_ms: float = Field(default=0.0, description="the part before the steady state, set aside")
+    cold_start_ms: float = Field(default=0.0, description="start-up before the steady state, excluded")
     loops: tuple[Loop, ...] = ()
     kernels: tuple[Kernel, ...] = ()
     frameworks: tuple[Framework, ...] = ()
@@ -214,7 +266,7 @@ class Verdict(Frozen):
 
 
 class Note(Frozen):
-    """What qualifies the figures."""
+    """Reservation about the figures."""
 
     code: str
     title: str = ""
@@ -228,18 +280,22 @@ class Unevaluated(Frozen):
     title: str = ""
     reason: str
     hint: str = Field(default="", description="how to record what it needs")
+    kernels: tuple[str, ...] = Field(
+        default=(), description="the profiled kernels of which this holds; empty where it holds of all"
+    )
 
 
 class Suppressed(Frozen):
-    """A rule that would have fired, had not another explained what it saw."""
+    """A rule that would have fired, or at more places, had not another explained what it saw."""
 
     code: str
     by: str = Field(description="the code of that other rule")
     reason: str
+    partly: bool = Field(default=False, description="only at some places: at others the rule found something")
 
 
 class Tool(Frozen):
-    """What wrote the report."""
+    """Program that wrote the report."""
 
     name: str = "gpudiag"
     version: str
@@ -253,7 +309,7 @@ class Report(Frozen):
     inputs: tuple[Input, ...]
     verdict: Verdict
     run: Run
-    findings: tuple[Finding, ...] = Field(default=(), description="first things first")
+    findings: tuple[Finding, ...] = Field(default=(), description="the most important first")
     minor: tuple[Finding, ...] = Field(default=(), description="fired, but worth less than the reporting gate")
     clear: tuple[str, ...] = Field(default=(), description="codes of the rules that found nothing")
     not_evaluated: tuple[Unevaluated, ...] = ()

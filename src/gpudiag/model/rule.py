@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from gpudiag.model.vocabulary import Severity
 
 
 class Frozen(BaseModel):
@@ -13,53 +14,13 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
-class Edit(StrEnum):
-    """What a fix does to the timeline. Rules name edits in `price`; the pricing engine applies them."""
-
-    DROP_SYNC = "drop_sync"
-    DROP_COPY = "drop_copy"
-    DROP_RANGE = "drop_range"
-    DROP_CALL = "drop_call"
-    RUN_ASYNC = "run_async"
-    GRAPH_REGION = "graph_region"
-    FUSE_KERNELS = "fuse_kernels"
-    BATCH_COPIES = "batch_copies"
-    OVERLAP_COPY = "overlap_copy"
-    OVERLAP_COLLECTIVE = "overlap_collective"
-    PIN = "pin"
-    POOL_ALLOCATION = "pool_allocation"
-    TO_WORKERS = "to_workers"
-    SHRINK_KERNEL = "shrink_kernel"
-    LOWER_PRECISION = "lower_precision"
-    BALANCE_RANKS = "balance_ranks"
-
-
-EDIT_MEANING: dict[Edit, str] = {
-    Edit.DROP_SYNC: "nothing is waited for in the selected calls; selected waits cost nothing",
-    Edit.DROP_COPY: "the selected copies and waits go; a copy right before a selected wait goes with it",
-    Edit.DROP_RANGE: "the host work around the selected calls goes with them; a block that only reads back, whole",
-    Edit.DROP_CALL: "the selected calls go with the GPU work that they started",
-    Edit.RUN_ASYNC: "the selected calls wait for nothing and cost the host a launch",
-    Edit.GRAPH_REGION: "all launches between two waits, a selected one among them, become one CUDA graph",
-    Edit.FUSE_KERNELS: "selected kernels that follow one another in a stream become one; their own time stays",
-    Edit.BATCH_COPIES: "the selected copies of a turn and direction become one; the time their bytes need stays",
-    Edit.OVERLAP_COPY: "the selected copies run beside kernels, one at a time in each direction, and a little slower",
-    Edit.OVERLAP_COLLECTIVE: "the selected collectives run beside kernels; priced as an upper bound",
-    Edit.PIN: "the selected pageable copies take the time of their bytes, and their calls cost a launch",
-    Edit.POOL_ALLOCATION: "the selected allocations and frees wait for nothing and cost a microsecond",
-    Edit.TO_WORKERS: "the host work before the selected calls is shared among worker processes that run meanwhile",
-    Edit.SHRINK_KERNEL: "the selected operations lose the part that the column `recoverable` gives",
-    Edit.LOWER_PRECISION: "as shrink_kernel, by lower precision",
-    Edit.BALANCE_RANKS: "all ranks start the selected collectives together; priced as an upper bound",
-}
-
-Severity = Literal["info", "low", "medium", "high"]
 Confidence = Literal["low", "medium", "high"]
+# profiler_overhead: the note asks for the unprofiled time of an iteration; it is left out where that is given.
+Role = Literal["profiler_overhead"]
 Status = Literal["draft", "stable", "deprecated"]
 GainKind = Literal["expected", "upper_bound", "lower_bound", "test_needed"]
 Basis = Literal["run", "loop", "window", "kernel"]
-Ids = Literal["api_calls", "gpu_ops", "ranges", "profiles", "pieces"]
-Framework = Literal["pytorch", "cupy", "numba", "jax", "triton", "cuda", "any"]
+Ids = Literal["api_calls", "gpu_ops", "ranges", "profiles", "idle_intervals"]
 Code = Annotated[str, StringConstraints(pattern=r"^[A-Z]+[0-9]{2,3}$", max_length=16)]
 Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=80)]
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -68,10 +29,13 @@ Prose = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, ma
 Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=400)]
 Query = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=10_000)]
 Word = Annotated[str, StringConstraints(max_length=400)]
+# An edit of the timeline. Which ones there are is the replay's to say: the library checks them as it loads a rule.
+Edit = Annotated[
+    str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=80), Field(json_schema_extra={"format": "edit"})
+]
 Question = Annotated[str, StringConstraints(strip_whitespace=True, max_length=160, pattern=r"^[^\n{}]+\?$")]
+Need = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*(\|[a-z][a-z0-9_]*)*$", max_length=200)]
 ParamName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=80)]
-
-SEVERITIES: tuple[Severity, ...] = ("info", "low", "medium", "high")
 
 
 class Param(Frozen):
@@ -83,14 +47,22 @@ class Param(Frozen):
 
 
 class Price(Frozen):
-    """How a finding is priced: the edits to apply to the selected ids, or the experiment that would tell."""
+    """Pricing of a finding: the edits to apply to the selected ids, or the experiment that would decide."""
 
     kind: GainKind = Field(description="what the printed number will be once the timeline can be re-simulated")
     on: Ids | None = Field(default=None, description="the id-list column of the query that the edits apply to")
     low: tuple[Edit, ...] = Field(default=(), description="the cautious fix")
     expected: tuple[Edit, ...] = Field(default=(), description="the usual fix")
     high: tuple[Edit, ...] = Field(default=(), description="the best fix; what an upper bound assumes")
-    test: Prose | None = Field(default=None, description="the experiment that would tell, when kind is test_needed")
+    test: Prose | None = Field(
+        default=None,
+        description="the experiment that would tell: when kind is test_needed, or for rows whose `recoverable` is null",
+    )
+    remedies: dict[Slug, tuple[Edit, ...]] = Field(
+        default_factory=dict,
+        max_length=10,
+        description="what a remedy does where that is not the usual fix: it then gets a price of its own",
+    )
 
     @model_validator(mode="after")
     def _complete(self) -> Price:
@@ -105,6 +77,12 @@ class Price(Frozen):
     def best(self) -> tuple[Edit, ...]:
         """The edits of the most optimistic fix named."""
         return self.high or self.expected or self.low
+
+    def unproven(self, row: Row) -> bool:
+        """Return whether nothing proves a number for this row: its `recoverable` is there and null, and a test is
+        named.
+        """
+        return self.test is not None and row.get("recoverable", self) is None
 
     def ids_of(self, row: Row) -> list[int] | None:
         """The ids in a row that the edits apply to: a profiled kernel's launches, where a timeline shows them."""
@@ -121,26 +99,34 @@ class Rule(Frozen):
         description="a smell, a doubt about the measurement, or a veto"
     )
     id: Slug = Field(description="names the smell, not the cure; equals the file's stem")
-    title: Title = Field(description="the smell in one plain sentence")
+    title: Title = Field(description="the smell in one plain sentence, true wherever the rule applies")
+    headline: Title | None = Field(
+        default=None, description="Jinja; what a finding of it is called: the title with what its rows prove"
+    )
+    what: Prose | None = Field(default=None, description="what the rule looks for, in one or two plain sentences")
     status: Status = Field(default="draft", description="draft, stable or deprecated")
     severity: Severity = Field(default="info", description="how wrong it is, whatever it costs here")
     requires: tuple[Word, ...] = Field(default=(), max_length=20, description="capabilities; else not evaluated")
+    needs: tuple[Need, ...] = Field(
+        default=(),
+        max_length=20,
+        description="columns of kernel_facts, `a|b` for either: a kernel that lacks one is not evaluated",
+    )
     suppressed_by: tuple[Code, ...] = Field(default=(), max_length=50, description="suppressors that can veto its rows")
     weakens: tuple[Code, ...] = Field(
         default=(), max_length=200, description="hygiene only: findings whose confidence it lowers"
     )
+    role: Role | None = Field(default=None, description="hygiene only: what the report does with its notes")
     family: str = Field(default="", description="filled from the folder, not written in the file", exclude=True)
     params: dict[ParamName, Param] = Field(
         default_factory=dict, max_length=50, description="thresholds, each with unit and reason"
     )
-    query: Query = Field(description="one SELECT of at most 25 lines over the views; $name is a parameter")
+    query: Query = Field(description="one SELECT over the views; $name is a parameter")
     price: Price | None = Field(default=None, description="what its fix is worth; findings only")
     confidence: Confidence = Field(default="high", description="high, medium or low")
     confidence_reason: Prose | None = Field(default=None, description="said in the report when confidence is not high")
-    locate: tuple[Literal["python", "nvtx", "op", "kernel"], ...] = Field(
-        default=(), description="how places are named"
-    )
-    message: Prose = Field(description="Jinja; sees places (rows), total (sums), params, loop")
+    locate: tuple[Literal["python", "nvtx", "kernel"], ...] = Field(default=(), description="how places are named")
+    message: Prose = Field(description="Jinja; sees places (rows), total (sums), params, loop, per (an iteration)")
     why: Prose = Field(description="why it costs time")
     question: Question | None = Field(
         default=None, description="for a reviewer: answered yes or no by reading the code, yes where it could be faster"
@@ -156,6 +142,8 @@ class Rule(Frozen):
             raise ValueError("a finding wants `price`")
         if self.kind != "finding" and self.price is not None:
             raise ValueError(f"a {self.kind} has no price")
+        if self.role and self.kind != "hygiene":
+            raise ValueError(f"a {self.kind} has no role")
         if self.confidence != "high" and not self.confidence_reason:
             raise ValueError("confidence below high wants `confidence_reason`")
         return self
@@ -164,25 +152,36 @@ class Rule(Frozen):
 Row = dict[str, Any]
 
 
+class Gap(Frozen):
+    """A profiled launch that lacks a counter which a rule needs: the rule says nothing of it."""
+
+    profile: int
+    kernel: str
+    lacks: tuple[str, ...]
+
+
 class Fired(Frozen):
-    """The rule's query gave rows: one a place, worst first."""
+    """The rule's query gave rows: one a place, worst first. gaps: launches that it could not judge."""
 
     rule: Rule
     rows: tuple[Row, ...]
+    gaps: tuple[Gap, ...] = ()
 
 
 class Clear(Frozen):
-    """The evidence was recorded and shows nothing."""
+    """The evidence was recorded and shows nothing. gaps: launches that it could not judge."""
 
     rule: Rule
+    gaps: tuple[Gap, ...] = ()
 
 
 class NotEvaluated(Frozen):
-    """The evidence was not recorded, or the rule could not run."""
+    """The evidence was not recorded, or the rule could not run. kernels: those of which alone this holds."""
 
     rule: Rule
     reason: str
     hint: str = ""
+    kernels: tuple[str, ...] = ()
 
 
 Outcome = Fired | Clear | NotEvaluated

@@ -1,46 +1,37 @@
-"""Upper bounds by interval arithmetic: the recorded time that an edit could at most remove.
+"""Upper bounds by interval arithmetic: on the recorded time, and on the unedited replay.
 
-A claim maps pieces of the loop's time to the nanoseconds of each that would go. Claims of several findings are merged
-piece by piece, so that no microsecond is promised twice. Nothing is simulated: what the rest of the program would do
-with the time freed is not known here, hence *upper* bounds.
+A claim maps intervals of the loop's time to the nanoseconds of each that would go. Claims of several findings are
+merged interval by interval, so that no microsecond is promised twice. Nothing is simulated: what the rest of the
+program would do with the time freed is not known here, hence *upper* bounds.
+
+How much earlier can an edited loop end at most? For each node that an edit shortens, or frees of an edge, take the
+interval from the time that its other edges and its new duration allow to its unedited end. No node then ends earlier by
+more than these intervals cover before it. Proof, node by node in replay order: an unchanged node keeps the edge that
+set its start, so it moves no further than that edge's source. A changed node starts no earlier than its other edges
+allow, their sources have moved by at most what is covered before them, and what it gains beyond that lies in its own
+interval. Added edges and longer durations only delay. Ranks that wait for one another are one graph on one clock.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 
 import duckdb
+import numpy as np
 
-from gpudiag.model import Edit, Row, Rule
+from gpudiag.model import Row, Rule
+from gpudiag.replay.edited_graph import EditedGraph
+from gpudiag.replay.edits import registry
+from gpudiag.replay.edits.edit_spec import CopyBound, EditSpec
+from gpudiag.replay.simulate import union
+from gpudiag.replay.trace import Floats
 
 Connection = duckdb.DuckDBPyConnection
-Claim = dict[str, float]  # "piece:7" or "op:12" or WHOLE → ns
+Claim = dict[str, float]  # "interval:7" or "op:12" or WHOLE → ns
 WHOLE = "loop"
-"""Of a part of the loop that no piece or operation stands for."""
-
-# Idle pieces by what an edit takes away. `wanted` holds the selected call ids.
-_OF_CALL = "p.doing = 'call' and p.api_call in (select id from wanted)"
-_AFTER = "p.cause_call in (select id from wanted)"
-_LAUNCHING = "p.category = 'idle_launch' and p.api_call in (select id from wanted)"
-_BEFORE = "p.doing = 'segment' and p.api_call in (select id from wanted)"
-
-_IDLE_OF: Mapping[Edit, str] = {
-    Edit.DROP_SYNC: f"({_OF_CALL}) or ({_AFTER})",
-    Edit.DROP_CALL: f"({_OF_CALL}) or ({_AFTER})",
-    Edit.POOL_ALLOCATION: f"({_OF_CALL}) or ({_AFTER})",
-    Edit.RUN_ASYNC: f"({_OF_CALL}) or ({_AFTER})",
-    Edit.DROP_COPY: f"({_OF_CALL}) or ({_AFTER}) or ({_BEFORE})",
-    Edit.PIN: f"({_OF_CALL}) or ({_AFTER})",
-    Edit.BATCH_COPIES: f"({_OF_CALL}) or ({_AFTER}) or ({_LAUNCHING})",
-    Edit.OVERLAP_COPY: f"({_OF_CALL}) or ({_AFTER})",
-    Edit.GRAPH_REGION: _LAUNCHING,
-    Edit.FUSE_KERNELS: _LAUNCHING,
-    Edit.TO_WORKERS: _BEFORE,
-    Edit.DROP_RANGE: f"({_BEFORE}) or ({_OF_CALL}) or ({_AFTER}) or ({_LAUNCHING})",
-}
-_COPY_EDITS = {Edit.DROP_COPY, Edit.PIN, Edit.BATCH_COPIES, Edit.OVERLAP_COPY}
-_KERNEL_EDITS = {Edit.SHRINK_KERNEL, Edit.LOWER_PRECISION}
+"""Of a part of the loop that no interval or operation stands for."""
 
 
 def claim(con: Connection, rule: Rule, rows: Sequence[Row], loop: int, total_ns: float) -> Claim:
@@ -52,7 +43,7 @@ def claim(con: Connection, rule: Rule, rows: Sequence[Row], loop: int, total_ns:
     price = rule.price
     if price is None or price.kind == "test_needed" or price.on is None:
         return {}
-    edits = price.best
+    edits = registry.of(price.best)
     result: Claim = {}
     chosen: dict[float, list[int]] = {}
     for row in rows:
@@ -68,7 +59,7 @@ def claim(con: Connection, rule: Rule, rows: Sequence[Row], loop: int, total_ns:
     for part, ids in chosen.items():
         on = "gpu_ops" if price.on == "profiles" else price.on
         merge(result, _claim_ids(con, on, ids, edits, loop, part))
-    if Edit.BALANCE_RANKS in edits:  # the rest of its share is what the other ranks wait meanwhile
+    if any(edit.across_ranks for edit in edits):  # the rest of its share is what the other ranks wait meanwhile
         shares = [row.get("share") for row in rows if isinstance(row.get(price.on), list)]
         whole = sum(float(share) for share in shares if isinstance(share, int | float)) * total_ns
         rest = min(whole, total_ns) - math.fsum(result.values())
@@ -77,42 +68,49 @@ def claim(con: Connection, rule: Rule, rows: Sequence[Row], loop: int, total_ns:
     return result
 
 
-def _claim_ids(con: Connection, on: str, ids: Iterable[int], edits: Iterable[Edit], loop: int, part: float) -> Claim:
-    chosen = set(edits)
+def _claim_ids(
+    con: Connection, on: str, ids: Iterable[int], edits: Sequence[EditSpec], loop: int, part: float
+) -> Claim:
+    copies = {edit.copy_bound for edit in edits} - {None}
     con.execute("create or replace temp table wanted as select unnest(?::integer[]) as id", [list(ids)])
     result: Claim = {}
-    if on == "pieces":
+    if on == "idle_intervals":
         rows = con.execute(
-            'select piece, "end" - start from idle_piece where loop = ? and piece in (select id from wanted)', [loop]
+            'select idle_interval, "end" - start from idle_interval'
+            " where loop = ? and idle_interval in (select id from wanted)",
+            [loop],
         ).fetchall()
-        return {f"piece:{piece}": float(ns) for piece, ns in rows}
+        return {f"interval:{interval}": float(ns) for interval, ns in rows}
     if on == "gpu_ops":
-        if chosen & _KERNEL_EDITS:
+        if any(edit.rewrites_kernel for edit in edits):
             merge(result, _kernels(con, loop, part))
-        if chosen & _COPY_EDITS:
-            merge(result, _copies(con, loop, chosen))
+        if copies:
+            merge(result, _copies(con, loop, copies))
         con.execute(
             "create or replace temp table wanted as select distinct api_call as id from gpu_op"
             " where id in (select id from wanted) and api_call is not null"
         )
-    elif chosen & _COPY_EDITS:
+    elif copies:
         con.execute(
             "create or replace temp table wanted_ops as select id from gpu_op where api_call in (select id from wanted)"
         )
-        merge(result, _copies(con, loop, chosen, "wanted_ops"))
-    if Edit.DROP_RANGE in chosen:  # the whole block goes: what it launches to compute the value is not needed either
+        merge(result, _copies(con, loop, copies, "wanted_ops"))
+    if any(
+        edit.whole_block for edit in edits
+    ):  # the whole block goes: what it launches to compute the value is not needed either
         con.execute(
-            "insert into wanted select api_call from read_block where (loop, path) in"
-            " (select loop, path from read_block where loop = ? and api_call in (select id from wanted))",
+            "insert into wanted select api_call from readback_range where (loop, path) in"
+            " (select loop, path from readback_range where loop = ? and api_call in (select id from wanted))",
             [loop],
         )
-    conditions = [f"({_IDLE_OF[edit]})" for edit in chosen if edit in _IDLE_OF]
+    conditions = dict.fromkeys(f"({condition})" for edit in edits for condition in edit.idle_bound)
     if conditions:
         rows = con.execute(
-            f'select p.piece, p."end" - p.start from idle_piece p where p.loop = ? and ({" or ".join(conditions)})',
+            'select p.idle_interval, p."end" - p.start from idle_interval p'
+            f" where p.loop = ? and ({' or '.join(conditions)})",
             [loop],
         ).fetchall()
-        merge(result, {f"piece:{piece}": float(ns) for piece, ns in rows})
+        merge(result, {f"interval:{interval}": float(ns) for interval, ns in rows})
     return result
 
 
@@ -120,7 +118,7 @@ def _kernels(con: Connection, loop: int, part: float) -> Claim:
     """Kernel time, each kernel's as a part of the compute time that the device really showed (kernels may overlap)."""
     rows = con.execute(
         """
-        with kernels as (select op, device, duration_ns from work where loop = ? and class = 'compute'),
+        with kernels as (select op, device, duration_ns from loop_gpu_op where loop = ? and class = 'compute'),
         summed as (select device, sum(duration_ns) as ns from kernels group by device),
         shown as (
             select device, sum("end" - start) as ns from device_state where loop = ? and state = 'compute'
@@ -135,17 +133,19 @@ def _kernels(con: Connection, loop: int, part: float) -> Claim:
     return {f"op:{op}": float(ns) * part for op, ns in rows}
 
 
-def _copies(con: Connection, loop: int, edits: set[Edit], table: str = "wanted") -> Claim:
+def _copies(con: Connection, loop: int, bounds: AbstractSet[CopyBound | None], table: str = "wanted") -> Claim:
     """Exposed copy time; pinning keeps what the link needs, batching what the bytes need."""
     rows = con.execute(
         f"""
-        select op, exposed_ns, duration_ns, 1e9 * bytes / setting('pinned_bytes_per_s')
-        from transfer where loop = ? and op in (select id from {table})
+        select t.op, t.exposed_ns, t.duration_ns,
+               1e9 * t.bytes / coalesce(l.bytes_per_s, setting('pinned_bytes_per_s'))
+        from transfer t join loop_gpu_op w on w.op = t.op left join device_link l on l.device = w.device
+        where t.loop = ? and t.op in (select id from {table})
         """,
         [loop],
     ).fetchall()
-    keep_engines = _engine_cap(con, loop) if Edit.OVERLAP_COPY in edits else None
-    keeps = bool(edits & {Edit.PIN, Edit.BATCH_COPIES}) and not edits & {Edit.DROP_COPY, Edit.OVERLAP_COPY}
+    keep_engines = _engine_cap(con, loop) if "but_engines" in bounds else None
+    keeps = bounds == {"but_bytes"}
     result: Claim = {}
     for op, exposed, duration, needed in rows:
         part = max(0.0, 1 - (needed or 0) / duration) if keeps and duration else 1.0
@@ -161,7 +161,7 @@ def _copies(con: Connection, loop: int, edits: set[Edit], table: str = "wanted")
 
 
 def _engine_cap(con: Connection, loop: int) -> float:
-    """What perfect overlap could remove (ns): the loop's time less its busiest engine (SMs, upload, download)."""
+    """Return what perfect overlap could remove (ns): the loop's time less its busiest engine (SMs, copy engines)."""
     row = con.execute(
         """
         with engine as (
@@ -177,7 +177,7 @@ def _engine_cap(con: Connection, loop: int) -> float:
 
 
 def merge(into: Claim, other: Claim) -> None:
-    """Add a claim: of each piece the larger part is taken, never both."""
+    """Add a claim: of each interval the larger part is taken, never both."""
     for key, ns in other.items():
         if ns > into.get(key, 0.0):
             into[key] = ns
@@ -186,3 +186,27 @@ def merge(into: Claim, other: Claim) -> None:
 def measure(a: Claim, total_ns: float) -> float:
     """The part of the loop that a claim removes, 0 to 1."""
     return min(1.0, math.fsum(a.values()) / total_ns) if total_ns > 0 else 0.0
+
+
+def removable(before: EditedGraph, ends: Floats, after: EditedGraph) -> tuple[Floats, Floats]:
+    """Return the starts and ends of what the edit can remove (ns); see `covered`.
+
+    before: the unedited draft; ends: when each of its nodes ends (ns); after: the same graph, edited.
+    """
+    graph = before.graph
+    changed = after.duration < before.duration
+    changed[graph.target[after.lag < before.lag]] = True
+    allowed = after.release.copy()
+    np.maximum.at(allowed, graph.target, ends[graph.source] + after.lag)
+    if after.added:
+        source, target = np.array(after.added, dtype=np.int64).T
+        earlier = ends[source] <= ends[target]
+        np.maximum.at(allowed, target[earlier], ends[source[earlier]])
+    return (allowed + after.duration)[changed], ends[changed]
+
+
+def covered(intervals: Sequence[tuple[Floats, Floats]]) -> float:
+    """Return the time that all intervals cover together, on one clock (ns): no end comes earlier by more."""
+    start, end = (np.concatenate(each) for each in zip(*intervals, strict=True))
+    order = np.argsort(start)
+    return union(start[order], end[order])

@@ -12,23 +12,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gpudiag.replay.edge import EdgeKind, Edges
-from gpudiag.replay.queues import order_ops
-from gpudiag.replay.record import CALL_KINDS, Calls, Floats, Ints, Record
-from gpudiag.replay.waits import Waits, hand_overs
+from gpudiag.replay.edges import EdgeKind, Edges
+from gpudiag.replay.stream_edges import order_ops
+from gpudiag.replay.sync_edges import Supply, Waits, cross_thread_dependencies, supply
+from gpudiag.replay.trace import CALL_KINDS, Calls, Floats, Ints, LoopTrace
 
 BEFORE_ALL = -1e17  # ns: the earliest start of what only its edges hold back
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Nodes in replay order. `scalable` is the part of a duration (ns) around recorded calls."""
+    """Nodes in replay order. `overhead_scalable` is the part of a duration (ns) around recorded calls."""
 
     duration: Floats
-    scalable: Floats
-    hostly: Floats  # the part of a duration that is the host's own doing, the driver's work included, waiting not
+    overhead_scalable: Floats
+    host_cpu_ns: Floats  # the part of a duration that is the host's own doing, the driver's work included, waiting not
     release: Floats  # earliest start
     recorded: Floats  # recorded start
     source: Ints
@@ -39,11 +38,11 @@ class Graph:
     enter: Ints
     leave: Ints
     op: Ints  # of each operation, its node
-    supplied: Ints  # calls whose entry waits for input from elsewhere
+    input_bound: Ints  # calls whose entry waits for input that comes at its supplier's pace
     tail: int  # what the driving thread did after its last call; -1 when the window ends with the GPU
     length: float  # recorded ns
-    turns: int
-    record: Record
+    iterations: int
+    record: LoopTrace
     first: Ints = field(
         default_factory=lambda: np.zeros(1, dtype=np.int64)
     )  # of each node, its first edge; one more at the end
@@ -59,11 +58,11 @@ class Graph:
         )
 
 
-def build(record: Record, settings: Mapping[str, float]) -> Graph:
+def build(record: LoopTrace, settings: Mapping[str, float]) -> Graph:
     """The graph of a window. Node numbers follow recorded starts; ties go to the host."""
     calls, ops = record.calls, record.ops
     waits = Waits(record, settings)
-    over = hand_overs(calls, settings)
+    over = cross_thread_dependencies(calls, settings)
     n, m = len(calls), len(ops)
     tail = _tail(record)
     handed = np.flatnonzero(over.call >= 0)
@@ -83,29 +82,25 @@ def build(record: Record, settings: Mapping[str, float]) -> Graph:
         segment_end - calls.segment_start, over.after, calls.end - waits.begins, ops.end - ops.start,
         [record.length - calls.end[tail]] if tail >= 0 else [],
     ])  # fmt: skip
-    scalable = duration.copy()
-    scalable[:n] = np.maximum(duration[:n] - asleep, 0)
+    overhead_scalable = duration.copy()
+    overhead_scalable[:n] = np.maximum(duration[:n] - asleep, 0)
     own = np.isin(calls.kind, [CALL_KINDS.index(k) for k in ("alloc", "free", "host_alloc", "load", "context")])
-    scalable[2 * n : 3 * n] = np.where(own | waits.on_copy, 0.0, scalable[2 * n : 3 * n])
-    scalable[3 * n : 3 * n + m] = 0
-    hostly = duration.copy()
-    hostly[:n] = scalable[:n]
-    hostly[3 * n : 3 * n + m] = 0
+    overhead_scalable[2 * n : 3 * n] = np.where(own | waits.on_copy, 0.0, overhead_scalable[2 * n : 3 * n])
+    overhead_scalable[3 * n : 3 * n + m] = 0
+    host_cpu_ns = duration.copy()
+    host_cpu_ns[:n] = overhead_scalable[:n]
+    host_cpu_ns[3 * n : 3 * n + m] = 0
     release = np.full(len(order), BEFORE_ALL)
     release[:n] = np.where(first, calls.segment_start, BEFORE_ALL)
-    supplied = np.flatnonzero(_supplied(calls, settings) & (over.call < 0))
-    duration[supplied] = scalable[supplied]  # what is left is waiting, until the input is there
-    release[n + supplied] = calls.start[supplied]
+    paced = supply(record, handed, settings)
+    duration[paced.follows] = overhead_scalable[paced.follows]  # what is left is waiting, until the input is there
 
     edges = Edges()
-    edges.add(segment, enter, 0.0, EdgeKind.HOST)
-    edges.add(enter, leave, 0.0, EdgeKind.HOST)
     follows = np.flatnonzero(~first)
-    edges.add(leave[follows - 1], segment[follows], 0.0, EdgeKind.HOST)
-    edges.add(leave[over.call[handed]], enter[handed], 0.0, EdgeKind.HAND_OVER)
+    _host_edges(edges, (segment, enter, leave), follows, place[[3 * n + m]] if tail >= 0 else None, tail)
+    edges.add(leave[over.call[handed]], enter[handed], 0.0, EdgeKind.CROSS_THREAD)
+    _pace(edges, calls, paced, enter)
     edges.add(op[waits.op], leave[waits.call], 0.0, EdgeKind.WAIT)
-    if tail >= 0:
-        edges.add(leave[[tail]], place[[3 * n + m]], 0.0, EdgeKind.HOST)
     alone = order_ops(edges, record, enter, op, settings)
     release[3 * n : 3 * n + m] = 0.0  # until the window begins, the GPU is busy with what was queued before
     release[3 * n : 3 * n + m][alone] = ops.start[alone]
@@ -115,11 +110,12 @@ def build(record: Record, settings: Mapping[str, float]) -> Graph:
 
     source, target, lag, kind = edges.arrays()
     return Graph(
-        duration=placed(np.maximum(duration, 0)), scalable=placed(np.maximum(scalable, 0)),
-        hostly=placed(np.maximum(hostly, 0)), release=placed(release),
-        recorded=placed(recorded), source=source, target=target, lag=lag, edge_kind=kind, segment=segment, enter=enter,
-        leave=leave, op=op, supplied=supplied, tail=int(place[3 * n + m]) if tail >= 0 else -1, length=record.length,
-        turns=record.window.turns, record=record,
+        duration=placed(np.maximum(duration, 0)), overhead_scalable=placed(np.maximum(overhead_scalable, 0)),
+        host_cpu_ns=placed(np.maximum(host_cpu_ns, 0)), release=placed(release),
+        recorded=placed(recorded), source=source, target=target, lag=lag, edge_kind=kind, segment=segment,
+        enter=enter, leave=leave, op=op, input_bound=paced.follows,
+        tail=int(place[3 * n + m]) if tail >= 0 else -1, length=record.length,
+        iterations=record.window.iterations, record=record,
     ).indexed()  # fmt: skip
 
 
@@ -137,14 +133,23 @@ def _in_order(calls: int, ops: int, tail: bool, recorded: Floats) -> tuple[Ints,
     return order, place
 
 
-def _supplied(calls: Calls, settings: Mapping[str, float]) -> NDArray[np.bool_]:
-    """Segments that slept until somebody else had input ready: that comes at the supplier's pace, not the loop's."""
-    whole = calls.start - calls.segment_start
-    asleep = calls.waited >= settings["replay_asleep_share"] * whole
-    return calls.fetches & asleep & (whole >= settings["host_work_ns"])
+def _host_edges(edges: Edges, nodes: tuple[Ints, Ints, Ints], follows: Ints, end: Ints | None, tail: int) -> None:
+    """Join each thread's nodes in order; `end` is what the driving thread did after its last call."""
+    segment, enter, leave = nodes
+    edges.add(segment, enter, 0.0, EdgeKind.HOST)
+    edges.add(enter, leave, 0.0, EdgeKind.HOST)
+    edges.add(leave[follows - 1], segment[follows], 0.0, EdgeKind.HOST)
+    if end is not None:
+        edges.add(leave[[tail]], end, 0.0, EdgeKind.HOST)
 
 
-def _tail(record: Record) -> int:
+def _pace(edges: Edges, calls: Calls, paced: Supply, enter: Ints) -> None:
+    """Let each paced input come as long after the one before it as was recorded."""
+    lag = calls.start[paced.follows] - calls.start[paced.after]
+    edges.add(enter[paced.after], enter[paced.follows], lag, EdgeKind.SUPPLY)
+
+
+def _tail(record: LoopTrace) -> int:
     """The driving thread's last call, when the window ends with the host and not with the GPU; else -1."""
     calls, ops = record.calls, record.ops
     mine = np.flatnonzero(calls.thread == record.window.thread)

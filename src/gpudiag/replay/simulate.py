@@ -1,14 +1,16 @@
-"""One pass over the graph: when would everything have happened?"""
+"""Replay of the graph in one pass, and checks of whether its answer is believed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
+from typing import Literal
 
 import numpy as np
 
 from gpudiag.replay.graph import Graph
-from gpudiag.replay.record import Floats, Ints
+from gpudiag.replay.trace import Floats, Ints
 
 _SMALL = 20_000  # below so many edges plain Python is done before numba is imported
 
@@ -27,7 +29,7 @@ def replay(
 
 
 def length(graph: Graph, ends: Floats) -> float:
-    """When the window's last work ended: its operations, its waits, and what the driving thread did last (ns)."""
+    """Return when the window's last work ended (ns): its operations, its waits, the driving thread's last call."""
     last = [float(ends[graph.op].max())] if len(graph.op) else []
     if graph.tail >= 0:
         last.append(float(ends[graph.tail]))
@@ -55,3 +57,51 @@ def _compiled() -> Callable[[Ints, Ints, Floats, Floats, Floats], Floats]:
     from gpudiag.replay import compiled
 
     return compiled.replay
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Reason why a loop's replay is not believed.
+
+    missed: it takes longer or shorter than the loop did, by the part `off`.
+    held: the GPU works nearly all the time, yet without any work the replay stays nearly as long (`off` less).
+    """
+
+    kind: Literal["missed", "held"]
+    off: float
+
+
+def held(graphs: Sequence[Graph], settings: Mapping[str, float]) -> Doubt | None:
+    """Return a doubt where waits of unknown cause, and not the GPU's work, set the replay's pace.
+
+    A busy GPU sets the pace of its loop. If the replay hardly shortens once neither the GPU nor the host has any work,
+    a wait that was recorded with its length holds it, and every price would come out near nothing.
+    """
+    whole = sum(one.length for one in graphs)
+    if whole <= 0 or sum(map(computing, graphs)) < settings["replay_held_busy"] * whole:
+        return None
+    left = sum(_without_work(one) for one in graphs) / whole
+    return Doubt("held", left - 1) if left >= settings["replay_held_part"] else None
+
+
+def computing(one: Graph) -> float:
+    """Return how long the window's busiest device computed (ns)."""
+    ops = one.record.ops
+    times = [
+        union(ops.start[mine], ops.end[mine]) for mine in ((ops.device == d) & (ops.kind == 0) for d in set(ops.device))
+    ]
+    return max(times, default=0.0)
+
+
+def union(start: Floats, end: Floats) -> float:
+    """Return the time covered by intervals that stand in order of their starts (ns)."""
+    if not len(start):
+        return 0.0
+    reached = np.concatenate([[-np.inf], np.maximum.accumulate(end)[:-1]])
+    return float(np.maximum(end - np.maximum(start, reached), 0).sum())
+
+
+def _without_work(one: Graph) -> float:
+    duration = one.duration - one.overhead_scalable
+    duration[one.op] = 0.0
+    return length(one, replay(one, np.maximum(duration, 0.0)))

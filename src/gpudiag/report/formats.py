@@ -7,11 +7,11 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpudiag.errors import GpudiagError
-from gpudiag.report.escape import inert
+from gpudiag.text.escape import inert
 
 if TYPE_CHECKING:
     from gpudiag.model import Report
-    from gpudiag.picture.model import Picture
+    from gpudiag.timeline.model import Picture
 
 
 class Format(NamedTuple):
@@ -25,14 +25,23 @@ class Format(NamedTuple):
 # The first is the default.
 ALL = (
     Format("markdown", "markdown", ".md", "for people; in colour on a terminal"),
-    Format("json", "jsonformat", ".json", "for programs: the whole report"),
+    Format("json", "json_format", ".json", "for programs: the whole report"),
     Format("html", "html.page", ".html", "for a browser: one page with timelines, to send or to keep", drawn=True),
-    Format("checklist", "checklist", ".checklist.md", "for a code review: what to ask of each file"),
-    Format("github-comment", "comment", ".comment.md", "for a pull request: findings in short, details folded"),
-    Format("sarif", "sarif", ".sarif", "for GitHub code scanning and editors: findings that have a line"),
-    Format("github-annotations", "annotations", ".annotations", "printed in a GitHub step: findings at their lines"),
-    Format("github-outputs", "outputs", ".outputs", "appended to $GITHUB_OUTPUT: verdict, number of findings, first"),
-    Format("gitlab-codequality", "codequality", ".codequality.json", "for GitLab merge requests: findings with a line"),
+    Format("checklist", "code_review.checklist", ".checklist.md", "for a code review: what to ask of each file"),
+    Format("github-comment", "github.comment", ".comment.md", "for a pull request: findings in short, details folded"),
+    Format("sarif", "code_review.sarif", ".sarif", "for GitHub code scanning and editors: findings that have a line"),
+    Format(
+        "github-annotations", "github.annotations", ".annotations", "printed in a GitHub step: findings at their lines"
+    ),
+    Format(
+        "github-outputs", "github.outputs", ".outputs", "appended to $GITHUB_OUTPUT: verdict, number of findings, first"
+    ),
+    Format(
+        "gitlab-codequality",
+        "code_review.gitlab",
+        ".codequality.json",
+        "for GitLab merge requests: findings with a line",
+    ),
 )
 BY_NAME = {form.name: form for form in ALL}
 
@@ -46,7 +55,9 @@ def named(name: str) -> Format:
 
 def of_file(path: PurePath) -> Format | None:
     """The format that the file's name ends in; of several with one suffix the first."""
-    ending = [form for form in ALL if path.name.lower().endswith(form.suffix)]
+    name = path.name.lower()
+    name = f"{name}l" if name.endswith(".htm") else name
+    ending = [form for form in ALL if name.endswith(form.suffix)]
     return max(ending, key=lambda form: len(form.suffix), default=None)
 
 

@@ -12,19 +12,18 @@ from jinja2 import PackageLoader, StrictUndefined
 from jinja2.sandbox import SandboxedEnvironment
 
 from gpudiag.model import Finding, Loop, Note, Place, Remedy, Report, Unevaluated
-from gpudiag.report import escape, kernelwords, words
-from gpudiag.report.spots import common_folder
-from gpudiag.templating import pct
+from gpudiag.report.code_review.locations import common_folder
+from gpudiag.report.wording import kernel_words, words
+from gpudiag.text import escape
+from gpudiag.text.templating import clause, pct
 
 PLACES = 5
-HELD = 8  # a report holds no more places of a finding
 LOOPS = 3
 KERNELS = 10
 KERNELS_TOLD = 3
-NAMED_CLEAR = 12  # causes not found: more are told by their codes
+NAMED_CLEAR = 12  # causes not found: more are listed by their codes
 FIXES = 2
 NOTES = 2
-NOTHING = 0.0005  # of a loop: would be printed as 0 %
 INPUTS = 4
 _COMMAND = re.compile(r"(nsys|ncu|gpudiag|python) (-|profile|export|rules|stats|next)")
 SECTIONS = ("head", "loops", "kernels", "notes", "findings", "minor", "clear", "not_evaluated", "suppressed")
@@ -38,7 +37,7 @@ class Safe(str):
 
 
 def render(report: Report, limit: int | None = None) -> str:
-    """The whole report, ending in a newline. `limit`: findings told in full, the others get a line each."""
+    """The whole report, ending in a newline. `limit`: findings reported in full, the others get a line each."""
     seen = view(report, limit)
     return "\n\n".join(part for part in (section(name, seen) for name in SECTIONS) if part) + "\n"
 
@@ -55,6 +54,7 @@ def view(report: Report, limit: int | None = None) -> dict[str, Any]:
     named = {f.gain.loop for f in report.findings}
     shown = [loop for i, loop in enumerate(ordered) if i < LOOPS or loop.id in named][: 2 * LOOPS]
     kernels = sorted(report.run.kernels, key=lambda kernel: -kernel.duration_ms * kernel.launches)
+    large, small = kernel_words.divided(kernels, KERNELS)
     full = report.findings if limit is None else report.findings[:limit]
     faulty = {place.kernel for f in (*report.findings, *report.minor) for place in f.where if place.kernel}
     folder = common_folder(place for f in (*report.findings, *report.minor) for place in f.where)
@@ -66,17 +66,17 @@ def view(report: Report, limit: int | None = None) -> dict[str, Any]:
         "folder": folder,
         "loops": shown,
         "other_loops": [loop for loop in ordered if loop not in shown],
-        "kernels": kernels[:KERNELS],
-        "other_kernels": kernels[KERNELS:],
-        "told_kernels": [kernel for kernel in kernels if kernelwords.explained(kernel)][:KERNELS_TOLD],
+        "kernels": large,
+        "small_kernels": [kernel for kernel in small if kernel.causes],
+        "other_kernels": [kernel for kernel in small if not kernel.causes],
+        "by_kernel": len(kernels) > 1,
+        "listed_ranks": {f.rank for f in report.findings},
+        "told_kernels": [kernel for kernel in kernels if kernel_words.explained(kernel)][:KERNELS_TOLD],
         "faulty": faulty,
         "in_timeline": any(kernel.share_of_loop is not None for kernel in kernels),
-        "findings": _told(full, loops, report.run.frameworks, folder, guessed=not report.run.loops),
+        "findings": _summary(full, loops, report.run.frameworks, folder, guessed=not report.run.loops),
         "brief": [_brief(f, loops, folder) for f in report.findings[len(full) :]],
-        "minor": [
-            {**_brief(fs[0], loops, folder), "more": len(fs[1:])}
-            for fs in _by_code(f for f in report.minor if f.gain.kind == "test_needed" or f.gain.share >= NOTHING)
-        ],
+        "minor": [{**_brief(fs[0], loops, folder), "more": len(fs[1:])} for fs in _by_code(report.minor)],
         "notes": [{"notes": notes[:NOTES], "more": len(notes[NOTES:])} for notes in _by_code(report.notes)],
         "named_clear": NAMED_CLEAR,
         "draft": any(f.status == "draft" for f in full),
@@ -102,6 +102,7 @@ def environment() -> SandboxedEnvironment:
         "authored": lambda text: Safe(escape.authored(text)),
         "file": _file_name,
         "percent": pct,
+        "clause": clause,
         "ms": words.duration,
         "plural": words.plural,
         "listed": _listed,
@@ -109,10 +110,13 @@ def environment() -> SandboxedEnvironment:
         "budget": lambda loop: [row._replace(words=Safe(row.words)) for row in words.budget_rows(loop)],
         "facts": lambda facts: Safe(", ".join(words.evidence(facts))),
         "link": _link,
-        "limit": kernelwords.limit,
-        "shape": kernelwords.shape,
+        "limit": kernel_words.limit,
+        "shape": kernel_words.shape,
+        "launch": lambda kernel, all_of: Safe(kernel_words.launch(kernel, all_of)),
+        "top_cause": lambda kernel: Safe(kernel_words.top_cause(kernel)),
+        "worth": lambda cause: Safe(kernel_words.worth(cause)),
         "explained": lambda kernel, faulty: [
-            Safe(line) for line in kernelwords.explained(kernel, kernel.name in faulty)
+            Safe(line) for line in kernel_words.explained(kernel, kernel.name in faulty)
         ],
         "part": lambda percent: "" if percent is None else pct(percent / 100),
     }
@@ -140,7 +144,7 @@ def _file_name(path: str) -> str:
 
 
 def _facts(report: Report) -> list[Safe]:
-    """What was read, on what it ran, how much of it counts."""
+    """Return the lines that say what was read, on which devices it ran, and how much of it counts."""
     run = report.run
     facts = []
     for item in report.inputs[:INPUTS]:
@@ -153,14 +157,14 @@ def _facts(report: Report) -> list[Safe]:
         count = run.devices.count(device)
         facts.append(f"{count} × {escape.plain(device)}" if count > 1 else escape.plain(device))
     if run.span_ms and not run.selection:  # of which the line above says how long it is
-        aside = f", {words.duration(run.cold_start_ms)} of it cold start, set aside" if run.cold_start_ms else ""
+        aside = f"; {words.duration(run.cold_start_ms)} of start-up excluded" if run.cold_start_ms else ""
         facts.append(f"{words.duration(run.span_ms)} recorded{aside}")
     if len(run.loops) > 1:
         facts.append(words.plural(len(run.loops), "loop"))
     return [Safe(fact) for fact in (*facts, f"gpudiag {escape.plain(report.tool.version)}") if fact]
 
 
-def _told(
+def _summary(
     findings: Sequence[Finding],
     loops: Mapping[int, Loop],
     frameworks: Sequence[str],
@@ -173,19 +177,25 @@ def _told(
     """
     explained: dict[str, int] = {}
     fixed: dict[tuple[str, str], int] = {}
-    told = []
+    summary = []
     for finding in findings:
         remedies = _for_frameworks(finding.remedies, frameworks)
-        told.append(
+        summary.append(
             {
                 "finding": finding,
                 "headline": Safe(words.headline(finding, loops)),
                 "gain": Safe(words.gain(finding, loops)),
                 "places": [_place(p, folder, words.loop_of(finding, loops)) for p in finding.where[:PLACES]],
-                "more_places": _more_places(finding),
+                "more_places": Safe(words.elsewhere(finding, PLACES)),
                 "evidence": _news(finding),
+                "several": _count(finding.evidence.get("places")) > 1,
                 "remedies": [
-                    {"remedy": r, "framework": _shown_for(r.framework, guessed), "seen": fixed.get((r.id, r.framework))}
+                    {
+                        "remedy": r,
+                        "framework": _shown_for(r.framework, guessed),
+                        "seen": fixed.get((r.id, r.framework)),
+                        "worth": Safe(words.remedy_gain(r)),
+                    }
                     for r in remedies[:FIXES]
                 ],
                 "other_remedies": [r.title for r in remedies[FIXES:]],
@@ -195,7 +205,7 @@ def _told(
         explained.setdefault(finding.code, finding.rank)
         for r in remedies[:FIXES]:
             fixed.setdefault((r.id, r.framework), finding.rank)
-    return told
+    return summary
 
 
 def _shown_for(framework: str, guessed: bool) -> str:
@@ -204,8 +214,13 @@ def _shown_for(framework: str, guessed: bool) -> str:
 
 
 def _news(finding: Finding) -> list[Safe]:
-    """The evidence that neither the message nor the list of places has told."""
-    facts = {key: value for key, value in finding.evidence.items() if not (key == "places" and finding.where)}
+    """Return the evidence that neither the message nor the list of places has stated. Of what the message sums up over
+    several places, the worst one's part would read as another figure for the same thing.
+    """
+    totals = finding.evidence.get("totals")
+    summary = {"places"} if finding.where else set()
+    summary |= set(totals) if isinstance(totals, Mapping) else set()
+    facts = {key: value for key, value in finding.evidence.items() if key not in summary}
     return [
         Safe(fact)
         for fact in words.evidence(facts)
@@ -213,13 +228,8 @@ def _news(finding: Finding) -> list[Safe]:
     ]
 
 
-def _more_places(finding: Finding) -> int:
-    """Places that are not told. A rule's own count says more only where the report does not hold all of them."""
-    counted = finding.evidence.get("places")
-    known = len(finding.where)
-    if known >= HELD and isinstance(counted, int):
-        known = max(known, counted)
-    return max(0, known - PLACES)
+def _count(value: object) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def _by_code(items: Iterable[_Coded]) -> list[list[_Coded]]:
@@ -231,7 +241,7 @@ def _by_code(items: Iterable[_Coded]) -> list[list[_Coded]]:
 
 
 def _for_frameworks(remedies: Sequence[Remedy], frameworks: Sequence[str]) -> Sequence[Remedy]:
-    fitting = [r for r in remedies if r.framework == "any" or r.framework in frameworks]
+    fitting = [r for r in remedies if r.framework in ("any", "python") or r.framework in frameworks]
     return fitting if any(r.framework != "any" for r in fitting) or not remedies else fitting or remedies
 
 
@@ -244,8 +254,8 @@ def _place(place: Place, folder: str, loop: Loop | None) -> Safe:
     if place.function:
         parts.append(f"{'in ' if place.file else ''}{escape.code(place.function)}")
     head = [" ".join(parts)] if parts else []
-    told = (loop.name, loop.nvtx_path) if loop and (head or place.kernel) else ()
-    if place.nvtx and place.nvtx not in told:
+    summary = (loop.name, loop.nvtx_path) if loop and (head or place.kernel) else ()
+    if place.nvtx and place.nvtx not in summary:
         head.append(f"range {escape.code(place.nvtx)}")
     if place.kernel:
         head.append(f"kernel {escape.code(place.kernel)}")
@@ -257,8 +267,13 @@ def _brief(finding: Finding, loops: Mapping[int, Loop], folder: str) -> dict[str
     return {
         "finding": finding,
         "headline": Safe(words.headline(finding, loops)),
-        "place": _place(finding.where[0], folder, words.loop_of(finding, loops)) if finding.where else None,
+        "place": _first_place(finding, folder, words.loop_of(finding, loops)) if finding.where else None,
     }
+
+
+def _first_place(finding: Finding, folder: str, loop: Loop | None) -> Safe:
+    more = " and elsewhere" if words.elsewhere(finding, 1) else ""
+    return Safe(f"{_place(finding.where[0], folder, loop)}{more}")
 
 
 def _grouped(items: Iterable[Unevaluated]) -> list[dict[str, Any]]:

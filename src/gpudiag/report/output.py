@@ -1,4 +1,6 @@
-"""Where a text goes: a file, whole or not at all; a pipe or device as it stands; or stdout, in colour for a person."""
+"""Targets of a text: a file, written completely or not at all; a pipe or device as it stands; or stdout, in colour for
+a person.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person at a terminal sees: the Markdown report in colour, and progress while they wait."""
+"""Output for a person at a terminal: the Markdown report in colour, and progress while they wait."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ClassVar, TextIO
 
-from gpudiag.report.escape import middle, one_line, terminal
+from gpudiag.text.escape import middle, one_line, terminal
 
 WIDTH_LIMIT = 120
 PATIENCE_S = 1.0
@@ -25,7 +25,7 @@ CLEAR_LINE = "\r\x1b[K"
 
 
 def on_terminal(stream: TextIO) -> bool:
-    """Whether the stream ends at a terminal that knows colours and can clear a line.
+    """Return whether the stream ends at a terminal that knows colours and can clear a line.
 
     FORCE_COLOR is not asked: CI jobs set it for all they run, and what they pipe on has to stay Markdown.
     """

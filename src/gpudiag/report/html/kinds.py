@@ -1,8 +1,8 @@
-"""What pieces of a strip are: their kinds in words, in the order of their legend. The style sheet gives each a look."""
+"""Kinds of slices on a timeline in words, in the order of their legend. The style sheet gives each a look."""
 
 from __future__ import annotations
 
-from gpudiag.report.words import BUDGET
+from gpudiag.model.vocabulary import BUDGET
 
 WORDS = {
     "mark": "a finding points here",
@@ -10,8 +10,8 @@ WORDS = {
     "cold_start": "cold start",
     "steady_state": "steady state",
     "teardown": "teardown",
-    "warm_up": "warm-up turn",
-    "turn": "turn",
+    "warm_up": "warm-up iteration",
+    "iteration": "iteration",
     "drawn": "drawn above",
     "range": "NVTX range",
     "launch": "launch",
@@ -30,16 +30,7 @@ WORDS = {
     "fixed": "after the fix",
     "interval": "where the new time probably lies",
 }
-GPU = {
-    "compute": "computing",
-    "exposed_communication": "exchanging data between GPUs",
-    "exposed_copy": "copying memory",
-    "idle_launch": "idle, waiting for a launch",
-    "idle_sync": "idle after a wait",
-    "idle_input": "idle, waiting for input",
-    "idle_allocation": "idle during allocation",
-    "idle_other": "idle, the CPU is busy elsewhere",
-}
+GPU = {key: words.label for key, words in BUDGET.items()}
 GAIN = {
     "saved": "what the fix would save",
     "now": "what remains",
@@ -47,5 +38,3 @@ GAIN = {
 }
 ALL = {**WORDS, **GPU}
 ORDER = tuple(ALL)
-
-assert set(GPU) == set(BUDGET)

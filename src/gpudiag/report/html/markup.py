@@ -17,8 +17,8 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
-from gpudiag.report import escape as texts
 from gpudiag.report import markdown
+from gpudiag.text import escape as texts
 
 NAME = 90
 
@@ -57,7 +57,7 @@ def asset(file: str) -> str:
 
 
 def digest(text: str) -> str:
-    """What a Content-Security-Policy calls a text by."""
+    """Return a text's hash as a Content-Security-Policy writes it."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
@@ -104,7 +104,7 @@ _Env = MutableMapping[str, Any]
 
 
 def _fence(_: RendererHTML, tokens: _Tokens, at: int, _options: Any, _env: _Env) -> str:
-    """What scrolls sideways must be reachable by keyboard."""
+    """Make code blocks that scroll sideways reachable by keyboard."""
     return f'<pre tabindex="0"><code>{escape(tokens[at].content)}</code></pre>\n'
 
 

@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from gpudiag.model import Finding, Loop, Report
-from gpudiag.picture.model import Picture, Strip
-from gpudiag.report import escape, markdown, words
-from gpudiag.report.html import kinds, roofline, sketch, strip
+from gpudiag.report import markdown
+from gpudiag.report.html import fix_preview, kinds, roofline, track
 from gpudiag.report.html.markup import asset, block, digest, environment, inline, trusted
+from gpudiag.report.wording import words
+from gpudiag.text import escape
+from gpudiag.timeline.model import Picture, Strip
 
 WIDE = 0.06  # of a bar: narrower parts have no room for their share
 NO_TIMELINE = (
@@ -19,7 +21,9 @@ NO_TIMELINE = (
     " and draws one."
 )
 NO_WORK = "There is none: a timeline comes from Nsight Systems, and nothing was recorded that could be drawn."
-TURN_BEGINS = "The replay starts where an iteration begins, so kernels may stand elsewhere than on the timeline above."
+ITERATION_BEGINS = (
+    "The replay starts where an iteration begins, so kernel positions may differ from the timeline above."
+)
 REST = (
     ("minor", "Smaller things"),
     ("clear", "Not found"),
@@ -29,7 +33,7 @@ REST = (
 )
 
 
-class Part(NamedTuple):
+class BudgetPart(NamedTuple):
     key: str
     time: str
     share: str
@@ -50,10 +54,10 @@ def render(report: Report, picture: Picture | None = None) -> str:
     """The page, ending in a newline. picture: what is drawn of the capture; a saved report has none."""
     seen = markdown.view(report)
     shown = [*picture.loops, *([picture.overview] if picture.overview else [])] if picture else []
-    fix = sketch.strip(picture.sketch) if picture and picture.sketch else None
+    fix = fix_preview.strip(picture.sketch) if picture and picture.sketch else None
     rest = [(name, title, block(markdown.section(name, seen))) for name, title in REST]
     style, script = asset("page.css"), asset("page.js")
-    findings = [_finding(told, seen, shown) for told in seen["findings"]]
+    findings = [_finding(summary, seen, shown) for summary in seen["findings"]]
     view = {
         **seen,
         "style": trusted(style),
@@ -62,13 +66,13 @@ def render(report: Report, picture: Picture | None = None) -> str:
         "script_digest": trusted(digest(script)),
         "budgets": [_budget(loop, seen) for loop in seen["loops"]],
         "other_loops_told": block(markdown.section("other_loops", seen)),
-        "strips": [strip.view(one) for one in shown],
-        "width": strip.WIDTH,
+        "strips": [track.view(one) for one in shown],
+        "width": track.WIDTH,
         "captions": {one.key: _caption(one, report) for one in shown},
         "no_timeline": inline(
             NO_TIMELINE if picture is None else "No GPU work was recorded, so there is nothing to draw."
         ),
-        "sketch": strip.view(fix) if fix else None,
+        "sketch": track.view(fix) if fix else None,
         "sketch_told": _sketch_told(report, fix) if fix else "",
         "kernels_told": block(markdown.section("kernels", seen)),
         "rooflines": roofline.rooflines(seen["kernels"]),
@@ -76,7 +80,7 @@ def render(report: Report, picture: Picture | None = None) -> str:
         "before_findings": block(markdown.section("before_findings", seen)),
         "findings": findings,
         "gain_kinds": kinds.GAIN,
-        "gain_legend": [kind for kind in kinds.GAIN if any(_has(told["bar"], kind) for told in findings)],
+        "gain_legend": [kind for kind in kinds.GAIN if any(_has(summary["bar"], kind) for summary in findings)],
         "rest": [(name, text) for name, _, text in rest if text],
     }
     view["contents"] = _contents(view, {name: title for name, title, text in rest if text})
@@ -102,11 +106,13 @@ def _budget(loop: Loop, seen: Mapping[str, Any]) -> dict[str, Any]:
     for row in rows:
         width = 100 * loop.budget[row.key] / total
         middle = f"{x + width / 2:.3f}"
-        part = Part(row.key, row.time, row.share, markdown.Safe(row.words), f"{x:.3f}", f"{width:.3f}", middle, False)
+        part = BudgetPart(
+            row.key, row.time, row.share, markdown.Safe(row.words), f"{x:.3f}", f"{width:.3f}", middle, False
+        )
         parts.append(part._replace(wide=width >= 100 * WIDE))
         x += width
     return {
-        "told": inline(markdown.section("loop", {**seen, "turn": loop})),
+        "text": inline(markdown.section("loop", {**seen, "iteration": loop})),
         "parts": parts,
         "summary": "; ".join(f"{row.share} {row.key.replace('_', ' ')}" for row in rows),
         "unprofiled": loop.iteration_ms_unprofiled is not None,
@@ -117,17 +123,17 @@ def _caption(one: Strip, report: Report) -> dict[str, Markup]:
     if one.loop is None:
         return {
             "title": Markup("The whole run"),
-            "told": inline(f"{words.duration(one.ns / 1e6)} were recorded."),
+            "summary": inline(f"{words.duration(one.ns / 1e6)} were recorded."),
         }
     loop = next(loop for loop in report.run.loops if loop.id == one.loop)
     length = words.duration(one.ns / 1e6)
     if loop.source == "unknown":
-        return {"title": inline("The steady work"), "told": inline(f"{length}; nothing in it repeats.")}
-    if one.turn is None:
-        return {"title": inline(f"An iteration of {escape.code(loop.name)}"), "told": inline(f"{length}.")}
+        return {"title": inline("The steady work"), "summary": inline(f"{length}; nothing in it repeats.")}
+    if one.iteration is None:
+        return {"title": inline(f"An iteration of {escape.code(loop.name)}"), "summary": inline(f"{length}.")}
     return {
         "title": inline(f"An iteration of {escape.code(loop.name)}"),
-        "told": inline(f"Iteration {one.turn + 1:,}, {length}: of those analysed the nearest to the median."),
+        "summary": inline(f"Iteration {one.iteration + 1:,}, {length}: of those analysed the nearest to the median."),
     }
 
 
@@ -141,13 +147,13 @@ def _sketch_told(report: Report, fix: Strip) -> Markup:
         else "To one scale; only the lengths are known."
     )
     if len(fix.rows) > 3:
-        drawn += f" {TURN_BEGINS}"
+        drawn += f" {ITERATION_BEGINS}"
     return inline(f"[Finding {first.rank}](#finding-{first.rank}), {escape.prose(first.title)}. {gain} {drawn}")
 
 
-def _finding(told: Mapping[str, Any], seen: Mapping[str, Any], shown: list[Strip]) -> dict[str, Any]:
-    finding: Finding = told["finding"]
-    text = markdown.section("finding", {**seen, "told": told})
+def _finding(summary: Mapping[str, Any], seen: Mapping[str, Any], shown: list[Strip]) -> dict[str, Any]:
+    finding: Finding = summary["finding"]
+    text = markdown.section("finding", {**seen, "summary": summary})
     title, about, body = text.split("\n\n", 2)
     assert title.startswith("### ")
     marks = [
@@ -156,12 +162,12 @@ def _finding(told: Mapping[str, Any], seen: Mapping[str, Any], shown: list[Strip
         if finding.rank in one.marked
     ]
     return {
-        **told,
+        **summary,
         "about": inline(about),
         "text": block(body),
         "marks": marks,
         "bar": _gain_bar(finding),
-        "first": told is seen["findings"][0],
+        "first": summary is seen["findings"][0],
     }
 
 
@@ -184,6 +190,6 @@ def _gain_bar(finding: Finding) -> dict[str, Any] | None:
         "low": part(low),
         "high": part(high),
         "span": gain.kind == "expected" and high > low,
-        "told": f"the fix would save {words.duration(max(0.0, gain.before_ms - gain.after_ms))}"
+        "summary": f"the fix would save {words.duration(max(0.0, gain.before_ms - gain.after_ms))}"
         f" of {words.duration(gain.before_ms)}",
     }

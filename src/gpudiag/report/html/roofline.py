@@ -1,4 +1,4 @@
-"""Profiled kernels under the roofs of their GPU, and what their warps wait for."""
+"""Profiled kernels under the roofline limits of their GPU, and their stall reasons."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gpudiag.model import Kernel
-from gpudiag.report import kernelwords
 from gpudiag.report.html.markup import name
-from gpudiag.templating import num, pct
+from gpudiag.report.wording import kernel_words
+from gpudiag.text.templating import num, pct
 
 KERNELS = 10
 DECADES = 3  # more need no marks between them
@@ -21,7 +21,7 @@ class Dot(NamedTuple):
     name: str
     x: str
     y: str
-    told: str
+    summary: str
 
 
 class Roofline(NamedTuple):
@@ -43,7 +43,7 @@ def rooflines(kernels: Sequence[Kernel]) -> list[Roofline]:
     groups: dict[tuple[str, float], list[Kernel]] = {}
     for kernel in kernels[:KERNELS]:
         facts = kernel.facts
-        if facts.get("intensity", 0) >= kernelwords.AWAKE and facts.get("ridge") and facts.get("dram_pct"):
+        if facts.get("intensity", 0) >= kernel_words.AWAKE and facts.get("ridge") and facts.get("dram_pct"):
             groups.setdefault((facts["precision"], facts["ridge"]), []).append(kernel)
     return [_drawn(precision, ridge, own) for (precision, ridge), own in groups.items()]
 
@@ -68,12 +68,12 @@ def _drawn(precision: str, ridge: float, kernels: Sequence[Kernel]) -> Roofline:
             place_x(x),
             place_y(max(low_y, min(1.0, y))),
             f"{num(x)} operations a byte, {pct(y)} of the compute peak, {pct(kernel.facts['dram_pct'] / 100)} of the"
-            f" memory's; nearest limit: {kernelwords.limit(kernel)}",
+            f" memory's; nearest limit: {kernel_words.limit(kernel)}",
         )
         for number, (kernel, (x, y)) in enumerate(zip(kernels, at, strict=True), 1)
     ]
     return Roofline(
-        kernelwords.PRECISIONS.get(precision, precision), num(ridge), place_x(ridge), place_y(1.0), place_x(foot),
+        kernel_words.PRECISIONS.get(precision, precision), num(ridge), place_x(ridge), place_y(1.0), place_x(foot),
         place_y(foot / ridge), dots,
         [(place_x(x), num(x)) for x in _marks(low_x, high_x)], [(place_y(y), pct(y)) for y in _marks(low_y, 1.0)],
     )  # fmt: skip

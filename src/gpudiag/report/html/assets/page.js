@@ -116,7 +116,7 @@
       this.box = figure.querySelector(".lanes");
       this.output = figure.querySelector("output");
       this.rows = all(".lane:not(.lane-axis)", figure).map((lane, at) => ({
-        lane, pieces: data.rows[at], track: lane.querySelector(".track"), rank: lane.dataset.rank,
+        lane, slices: data.rows[at], track: lane.querySelector(".track"), rank: lane.dataset.rank,
         whole: lane.matches(".lane-finding, .lane-phase, .lane-nvtx"),
         label: (lane.querySelector(".lane-label").title || lane.querySelector(".lane-label").textContent).trim(),
       }));
@@ -266,14 +266,14 @@
     }
 
     drawRow(row, width, marked) {
-      const { pieces, track } = row;
+      const { slices, track } = row;
       const height = this.height(track);
       const scale = width / (this.to - this.from);
       const boxes = [];
-      const crowd = new Map(); // column → what is too narrow to be told apart in it
-      for (let i = 0; i < pieces.length; i += FIELDS) {
-        let left = (pieces[i] - this.from) * scale;
-        let right = left + pieces[i + 1] * scale;
+      const crowd = new Map(); // column → what is too narrow to be distinguished in it
+      for (let i = 0; i < slices.length; i += FIELDS) {
+        let left = (slices[i] - this.from) * scale;
+        let right = left + slices[i + 1] * scale;
         if (right < 0 || left > width) continue;
         if (right - left < COLUMN) {
           const column = Math.floor((left + right) / 2 / COLUMN);
@@ -286,15 +286,15 @@
         boxes.push({ left, right, i });
       }
       const parts = [];
-      if (row.rank) boxes.sort((a, b) => pieces[a.i + 2] - pieces[b.i + 2]); // idle time stays in sight below the marks
+      if (row.rank) boxes.sort((a, b) => slices[a.i + 2] - slices[b.i + 2]); // idle time stays in sight below the marks
       for (const { left, right, i } of boxes) {
-        const kind = this.kinds[pieces[i + 2]][0];
+        const kind = this.kinds[slices[i + 2]][0];
         const gap = right - left > 4 ? 0.6 : 0;
         const top = kind === "idle_mark" ? height * LOW : 0;
         parts.push(element("rect", { class: `k-${kind}`, x: left, y: top, width: right - left - gap, height: height - top, rx: right - left > 6 ? 1.5 : 0 }));
         const begin = Math.max(left, 0);
         const room = Math.min(right, width) - begin - 8;
-        const text = pieces[i + 4] > 1 || row.rank || height < 14 || room < 26 ? "" : this.written(pieces, i, Math.floor(room / 6.1));
+        const text = slices[i + 4] > 1 || row.rank || height < 14 || room < 26 ? "" : this.written(slices, i, Math.floor(room / 6.1));
         if (text) {
           const label = element("text", { class: `on-${kind}`, x: begin + 4, y: height / 2 + 4 });
           label.textContent = text;
@@ -306,16 +306,16 @@
         this.drawColumn(parts, row, column * COLUMN, few, height, alone);
       }
       if (marked >= 0) {
-        const left = (pieces[marked] - this.from) * scale;
-        parts.push(element("rect", { class: "chosen", x: left, y: 1, width: Math.max(3, pieces[marked + 1] * scale), height: height - 2 }));
+        const left = (slices[marked] - this.from) * scale;
+        parts.push(element("rect", { class: "chosen", x: left, y: 1, width: Math.max(3, slices[marked + 1] * scale), height: height - 2 }));
       }
       track.setAttribute("viewBox", `0 0 ${width} ${height}`);
       track.replaceChildren(...parts);
     }
 
-    // A narrow piece that stands alone is a tick. Several share their column's height as they share its time; the rest stays empty.
+    // A narrow slice that stands alone is a tick. Several share their column's height as they share its time; the rest stays empty.
     drawColumn(parts, row, x, few, height, alone) {
-      const kindOf = (one) => row.pieces[one.i + 2];
+      const kindOf = (one) => row.slices[one.i + 2];
       if (alone || row.whole) {
         for (const kind of [...new Set(few.map(kindOf))].sort((a, b) => a - b)) {
           const own = few.filter((one) => kindOf(one) === kind);
@@ -338,10 +338,10 @@
       }
     }
 
-    written(pieces, i, letters) {
-      const kind = this.kinds[pieces[i + 2]];
-      if (["turn", "drawn", "interval"].includes(kind[0])) return "";
-      const name = pieces[i + 3] >= 0 ? this.names[pieces[i + 3]][0] : kind[1];
+    written(slices, i, letters) {
+      const kind = this.kinds[slices[i + 2]];
+      if (["iteration", "drawn", "interval"].includes(kind[0])) return "";
+      const name = slices[i + 3] >= 0 ? this.names[slices[i + 3]][0] : kind[1];
       const text = kind[0].startsWith("idle") || kind[0] === "compute" || kind[0].startsWith("exposed") ? kind[1] : name;
       if (text.length <= letters) return text;
       return letters < 6 ? "" : `${text.slice(0, letters - 1)}…`;
@@ -358,9 +358,9 @@
       let best = -1;
       let distance = NEAR;
       let length = Infinity;
-      for (let i = 0; i < row.pieces.length; i += FIELDS) {
-        const left = (row.pieces[i] - this.from) * scale;
-        const right = left + row.pieces[i + 1] * scale;
+      for (let i = 0; i < row.slices.length; i += FIELDS) {
+        const left = (row.slices[i] - this.from) * scale;
+        const right = left + row.slices[i + 1] * scale;
         const away = x < left ? left - x : x > right ? x - right : 0;
         if (away < distance || (away === distance && right - left < length)) [best, distance, length] = [i, away, right - left];
       }
@@ -376,7 +376,7 @@
     }
 
     explain(row, i) {
-      const [start, ns, kind, name, count] = row.pieces.slice(i, i + FIELDS);
+      const [start, ns, kind, name, count] = row.slices.slice(i, i + FIELDS);
       const [short, full] = name >= 0 ? this.names[name] : [this.kinds[kind][1]];
       const title = document.createElement("b");
       title.textContent = short;
@@ -403,14 +403,14 @@
       this.step(1);
     }
 
-    // To the next or the previous piece of the row; the view follows.
+    // To the next or the previous slice of the row; the view follows.
     step(by) {
-      const { pieces } = this.rows[this.row];
-      if (!pieces.length) return;
-      let next = this.at < 0 ? this.firstSeen(pieces) : this.at + by * FIELDS;
-      next = Math.max(0, Math.min(pieces.length - FIELDS, next));
+      const { slices } = this.rows[this.row];
+      if (!slices.length) return;
+      let next = this.at < 0 ? this.firstSeen(slices) : this.at + by * FIELDS;
+      next = Math.max(0, Math.min(slices.length - FIELDS, next));
       this.at = next;
-      const middle = pieces[next] + pieces[next + 1] / 2;
+      const middle = slices[next] + slices[next + 1] / 2;
       if (middle < this.from || middle > this.to) this.set(middle - (this.to - this.from) / 2, middle + (this.to - this.from) / 2);
       this.draw();
       said.textContent = this.explain(this.rows[this.row], next);
@@ -418,8 +418,8 @@
       this.place((middle - this.from) / (this.to - this.from) * this.width + inset, this.rows[this.row]);
     }
 
-    firstSeen(pieces) {
-      for (let i = 0; i < pieces.length; i += FIELDS) if (pieces[i] + pieces[i + 1] > this.from) return i;
+    firstSeen(slices) {
+      for (let i = 0; i < slices.length; i += FIELDS) if (slices[i] + slices[i + 1] > this.from) return i;
       return 0;
     }
 

@@ -1,0 +1,1 @@
+"""Measure how long gpudiag takes and how much memory it needs."""

@@ -1,0 +1,1 @@
+"""Feed gpudiag damaged inputs, kill it at random moments, and judge what comes out."""

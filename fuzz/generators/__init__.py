@@ -1,0 +1,1 @@
+"""Generators of damaged inputs, one for each kind of file."""

@@ -1,0 +1,23 @@
+-- A copy or rearrangement of data within the GPU: a device-to-device copy, or a kernel that only moves data.
+--   op: references gpu_op
+--   loop: references loop
+--   path: innermost NVTX range
+--   short: the kernel's base name, or device-to-device copy
+--   bytes: size, of copies (B)
+--   duration_ns: how long it took (ns)
+create view data_move as
+select
+  w.op,
+  w.loop,
+  p.path,
+  case when w.kind = 'memcpy' then 'device-to-device copy' else w.short end as short,
+  o.bytes,
+  w.duration_ns
+from analysed_gpu_op o
+join loop_gpu_op w on w.op = o.id
+left join call_place p on p.api_call = w.api_call
+where (o.kind = 'memcpy' and o.copy_kind = 'device_to_device')
+  or (
+    o.kind = 'kernel'
+      and o.name in (select id from name where id in (select name from analysed_gpu_op) and moves_data(text))
+  );

@@ -1,0 +1,80 @@
+-- A GPU operation that stood ready in its own stream while the legacy default stream and a blocking stream waited for
+-- one another: it began only when the other's operation ended.
+--   op: references gpu_op
+--   loop: references loop
+--   api_call: the call that started it
+--   on_default: whether it ran on the legacy default stream; else that is where the other one ran
+--   blocker: the operation it waited for (references gpu_op)
+--   short: its kernel's base name; null for a copy
+--   blocker_short: the other one's
+--   duration_ns: how long it ran (ns)
+--   ready_ns: how long it stood ready while the other one ran, or waited for its own iteration (ns)
+--   after_ns: from the other's end to its start (ns)
+--   can_share: whether the two could run together: a copy and a kernel, two directions, or a kernel with fewer blocks
+--    than
+--              the GPU has multiprocessors
+create view default_stream_wait as
+with mixed as (
+  select w.loop
+  from loop_gpu_op w
+  join stream s on s.id = w.stream
+  group by w.loop
+  having bool_or(s.kind = 'null') and bool_or(s.kind = 'blocking')
+),
+ran as (
+  select
+    w.op,
+    w.loop,
+    w.device,
+    w.stream,
+    w.kind,
+    w.short,
+    w.start,
+    w."end",
+    w.duration_ns,
+    w.api_call,
+    s.kind = 'null' as on_default,
+    o.copy_kind,
+    o.grid < d.sm_count as leaves_room,
+    c.start as called,
+    greatest(
+      case when c."end" > w.start then c.start else c."end" end,
+      lag(w."end", 1, 0) over (partition by w.stream order by w.start, w.op)
+    ) as ready
+  from loop_gpu_op w
+  join stream s on s.id = w.stream and s.kind in ('null', 'blocking')
+  join analysed_gpu_op o on o.id = w.op
+  join device d on d.id = w.device
+  join call c on c.id = w.api_call
+  where w.loop in (select loop from mixed)
+),
+paired as (
+  select
+    r.*,
+    b.op as blocker,
+    b.short as blocker_short,
+    b."end" as b_end,
+    b.called as b_called,
+    -- from then on it held others back, while it was held back itself
+    least(b.start, b.ready) as b_ready,
+    r.kind <> b.kind
+      or coalesce(r.copy_kind <> b.copy_kind, false)
+      or coalesce(r.leaves_room, false)
+      or coalesce(b.leaves_room, false) as can_share
+  from ran r
+  asof join ran b on r.device = b.device and r.on_default <> b.on_default and b."end" <= r.start
+)
+select
+  op,
+  loop,
+  api_call,
+  on_default,
+  blocker,
+  short,
+  blocker_short,
+  duration_ns,
+  cast(b_end - greatest(ready, b_ready) as bigint) as ready_ns,
+  start - b_end as after_ns,
+  can_share
+from paired
+where b_called < called and b_end > ready;

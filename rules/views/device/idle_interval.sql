@@ -1,0 +1,148 @@
+-- A part of a gap with its cause. Idle time after a call that held the host follows from it for as long as it took:
+-- without it, everything the host did later would have happened earlier by that much. For waits see sync_idle_factor.
+-- materialised: the budget and every price of idle time rest on it
+--   idle_interval: dense identifier
+--   gap: references gap
+--   loop: references loop
+--   iteration: references iteration
+--   device: references device
+--   thread: references thread
+--   start: when it began (ns)
+--   end: when it ended (ns)
+--   doing: see host_during_gap
+--   api_call: the call the thread was in, or was heading for
+--   call_kind: that call's kind
+--   segment_ns: how long the whole host segment before that call was (ns)
+--   cause_call: the earlier call that held the host and from which this interval follows
+--   cause_kind: its kind
+--   input: whether the host segment fetched input, by its Python stack or its NVTX range
+--   category: idle_launch, idle_sync, idle_input, idle_allocation or idle_other: its place in the budget
+create view idle_interval as
+-- calls with no launch between them hold the host together: a read-back, then the wait for it; the longest names it
+with held as (
+  select
+    h.thread,
+    t.iteration,
+    max(h."end") as "end",
+    arg_max(h.id, (h."end" - h.start, h.id)) as id,
+    arg_max(h.kind, (h."end" - h.start, h.id)) as kind,
+    cast(
+      sum((h."end" - h.start) * case when h.waits then coalesce(w.factor, 1) else 1 end - coalesce(i.ns, 0)) as bigint
+    ) as reach_ns
+  from host_blocking_call h
+  left join sync_idle_factor w using (loop)
+  -- the GPU's idle time inside the call is lost to it already
+  left join (
+    select
+      api_call,
+      sum("end" - start) as ns
+    from host_during_gap
+    where doing = 'call'
+    group by api_call
+  ) i on i.api_call = h.id
+  asof left join (
+    select
+      thread,
+      seq,
+      start
+    from call
+    where kind in ('launch', 'graph_launch')
+  ) l on h.thread = l.thread
+    and l.start <= h.start
+  join call t on t.id = h.id
+  group by h.thread, t.iteration, l.seq
+),
+-- and what earlier ones of the iteration left over counts too
+reaching as (
+  select
+    *,
+    sum(reach_ns) over (partition by thread, iteration order by "end") as iteration_reach_ns
+  from held
+),
+waited as (
+  select
+    r.*,
+    r."end" - r.start as ns,
+    b.id as wait,
+    b.kind as wait_kind,
+    b.reach_ns as wait_ns,
+    b.iteration_reach_ns,
+    sum(r."end" - r.start) over (partition by r.device, b.id order by r.start, r."end") as so_far,
+    sum(r."end" - r.start)
+      over (partition by r.device, r.thread, b.iteration order by r.start, r."end")
+      as iteration_so_far
+  from host_during_gap r
+  asof left join reaching b on r.thread = b.thread and b."end" <= r.start
+),
+-- the part within the wait's shadow, then the part beyond it
+split as (
+  select
+    *,
+    case
+      when wait is null then 0
+      else cast(
+        greatest(0, least(ns, greatest(wait_ns - (so_far - ns), iteration_reach_ns - (iteration_so_far - ns))))
+          as bigint
+      )
+    end as shadow
+  from waited
+),
+parts as (
+  select
+    * exclude (wait, wait_kind, start, "end"),
+    start,
+    start + shadow as "end",
+    wait as cause_call,
+    wait_kind as cause_kind
+  from split
+  where shadow > 0
+  union all
+  select
+    * exclude (wait, wait_kind, start, "end"),
+    start + shadow,
+    "end",
+    null,
+    null
+  from split
+  where shadow < ns
+)
+select
+  cast(row_number() over (order by p.gap, p.start, p."end") - 1 as integer) as idle_interval,
+  p.gap,
+  p.loop,
+  t.iteration,
+  p.device,
+  p.thread,
+  p.start,
+  p."end",
+  p.doing,
+  p.api_call,
+  p.call_kind,
+  p.segment_ns,
+  p.cause_call,
+  p.cause_kind,
+  coalesce(i.fetches_input, false) as input,
+  case
+    when p.doing = 'call' and p.call_kind in ('alloc', 'free', 'host_alloc', 'pool') then 'idle_allocation'
+    when p.doing = 'call' and p.call_kind in ('load', 'context') then 'idle_other'
+    when p.doing = 'segment' and coalesce(i.fetches_input, false) then 'idle_input'
+    when p.doing = 'segment' and p.segment_ns >= setting('cpu_phase_ns') then 'idle_other'
+    when p.cause_kind in ('alloc', 'free', 'host_alloc') then 'idle_allocation'
+    when p.cause_kind in ('sync', 'copy') then 'idle_sync'
+    when p.doing = 'call'
+      and p.api_call in (select id from host_blocking_call)
+      and p.api_call is distinct from g.next_call then 'idle_sync'
+    when p.doing = 'segment' and p.segment_ns >= setting('host_work_ns') then 'idle_other'
+    else 'idle_launch'
+  end as category
+from parts p
+join gap g on g.gap = p.gap
+left join host_segment i on i.api_call = p.api_call
+asof left join (
+  select
+    iteration,
+    process,
+    start
+  from analysed_iteration
+) t on p.process = t.process
+  and t.start <= p.start;

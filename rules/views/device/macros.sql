@@ -1,0 +1,24 @@
+-- What a GPU's link to the host moves in one direction, from pinned memory (B/s): PCIe 5, 4 or 3 with 16 lanes, by the
+-- compute capability of the GPUs that came with it; null when that is not known.
+create macro link_rate(cc_major) as
+  case
+    when cc_major >= 9 then setting('pinned_bytes_per_s')
+    when cc_major >= 8 then 25e9
+    when cc_major >= 6 then 12e9
+  end;
+
+-- Whether a kernel of a framework or library only copies or rearranges data. Conversions of the type do more than
+-- that.
+create macro moves_data(kernel_name) as
+  (
+    regexp_matches(
+      kernel_name,
+      'direct_copy_kernel_cuda|CatArrayBatchedCopy|nchwToNhwcKernel|nhwcToNchwKernel|^(wrapped|loop|'
+      'input)_(copy|transpose)(_fusion)?(_\d+)?$'
+    )
+      and not regexp_matches(kernel_name, 'LoadWithCast|StoreWithCast')
+  )
+    or (
+      kernel_name like 'cupy\_copy\_\_%' escape '\'
+        and string_split(kernel_name, '_')[4] = string_split(kernel_name, '_')[5]
+    );

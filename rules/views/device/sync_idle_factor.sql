@@ -1,0 +1,70 @@
+-- Idle time attributed to each nanosecond of synchronisation. Without its waits a loop could not be shorter than its
+-- GPU work, nor than what its host does between them; the host runs up to settings.host_inflation times slower under
+-- the profiler. What is left above the longer of the two follows from the waits, in proportion to their length.
+-- materialised: looked up for each wait
+--   loop: references loop
+--   factor: idle time that follows from a wait, in units of the wait's length, at least 1
+create view sync_idle_factor as
+with length as (
+  select
+    loop,
+    sum("end" - start) as ns
+  from steady_interval
+  group by loop
+),
+-- a loop on several devices is paced by the busiest
+busy as (
+  select
+    loop,
+    max(ns) as ns
+  from (
+    select
+      loop,
+      device,
+      sum("end" - start) as ns
+    from device_state
+    where state <> 'idle'
+    group by loop, device
+  )
+  group by loop
+),
+waited as (
+  select
+    c.loop,
+    sum(c."end" - c.start) as ns
+  from call c
+  join host_blocking_call h on h.id = c.id
+  join steady_interval s on s.loop = c.loop and s.process = c.process and s.thread = c.thread
+  where h.waits and c.start >= s.start and c.start < s."end"
+  group by c.loop
+),
+-- waiting for input takes as long without the profiler
+fetched as (
+  select
+    h.loop,
+    sum(h."end" - h.start) as ns
+  from host_segment h
+  join steady_interval s on s.loop = h.loop and s.thread = h.thread and h.start >= s.start and h.start < s."end"
+  where h.fetches_input
+  group by h.loop
+),
+paced as (
+  select
+    l.loop,
+    l.ns,
+    w.ns as waited_ns,
+    coalesce(b.ns, 0) as busy_ns,
+    least(coalesce(i.ns, 0), l.ns - w.ns) as fetched_ns
+  from length l
+  join waited w using (loop)
+  left join busy b using (loop)
+  left join fetched i using (loop)
+  where w.ns > 0
+)
+select
+  loop,
+  greatest(
+    1,
+    (ns - greatest(busy_ns, fetched_ns + (ns - waited_ns - fetched_ns) / setting('host_inflation'))) / waited_ns
+  ) as factor
+from paced;

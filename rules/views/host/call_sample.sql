@@ -1,0 +1,37 @@
+-- A Python stack sample inside a steady_interval, given to the call it led to or interrupted.
+-- materialised: joins samples with calls once
+--   sample: references py_sample
+--   api_call: the call that the thread was in, or that came next
+--   inside: true when the thread was inside the call, false when it was in the host segment before it
+--   file: the innermost file that is the user's own
+--   line: the line in it
+--   function: the function in it
+--   fetches_input: whether the stack was inside a data loader
+--   entry_file: the file that asked the data loader for input; else as file
+--   entry_line: the line in it
+--   entry_function: the function in it
+create view call_sample as
+with sampled as (
+  select
+    id,
+    time,
+    thread,
+    user_frame(frames) as frame,
+    in_data_loader(frames) as fetches_input,
+    loader_entry(frames) as entry
+  from py_sample
+)
+select
+  s.id as sample,
+  c.id as api_call,
+  s.time >= c.start as inside,
+  s.frame.file as file,
+  s.frame.line as line,
+  s.frame.function as function,
+  s.fetches_input,
+  coalesce(s.entry, s.frame).file as entry_file,
+  coalesce(s.entry, s.frame).line as entry_line,
+  coalesce(s.entry, s.frame).function as entry_function
+from sampled s
+asof join call c on s.thread = c.thread and s.time <= c."end"
+where s.time >= c.segment_start;

@@ -1,0 +1,29 @@
+-- A call that held the host: a wait, an allocation or free, or a copy that returned only when it was done.
+-- materialised: looked up by time
+--   id: references api_call
+--   loop: references loop
+--   thread: references thread
+--   start: when it began (ns)
+--   end: when it returned (ns)
+--   kind: sync, copy, alloc, free or host_alloc
+--   waits: whether it waited for results: a synchronisation, or a copy to the host
+create view host_blocking_call as
+select
+  c.id,
+  c.loop,
+  c.thread,
+  c.start,
+  c."end",
+  c.kind,
+  c.kind = 'sync' or coalesce(o.copy_kind = 'device_to_host', false) as waits
+from call c
+left join (
+  select
+    api_call,
+    max("end") as until,
+    min(copy_kind) as copy_kind
+  from analysed_gpu_op
+  where kind = 'memcpy' and api_call is not null
+  group by api_call
+) o on o.api_call = c.id
+where c.kind in ('sync', 'alloc', 'free', 'host_alloc') or (c.kind = 'copy' and o.until <= c."end");

@@ -1,0 +1,133 @@
+-- What kind of call a CUDA function is: launch, graph_launch, sync, copy, set, alloc, free, pool (stream-ordered
+-- allocation), host_alloc, load (modules, libraries, graphs being built, run-time compilation), context, other.
+create macro api_kind(f) as
+  case
+    when regexp_matches(f, '^(cudaLaunch(Cooperative)?Kernel|cuLaunch(Cooperative)?Kernel|cuLaunchGrid|cudaLaunch$)')
+      then 'launch'
+    when regexp_matches(f, '^(cuda|cu)GraphLaunch') then 'graph_launch'
+    when regexp_matches(f, '^(cuda(Device|Stream|Event|Thread)|cu(Ctx|Stream|Event))Synchronize') then 'sync'
+    when regexp_matches(f, '^(cuda|cu)Memcpy') then 'copy'
+    when regexp_matches(f, '^(cuda|cu)Memset') then 'set'
+    when regexp_matches(f, '^(cuda(MallocAsync|MallocFromPoolAsync|FreeAsync)|cuMem(Alloc|AllocFromPool|Free)Async)')
+      then 'pool'
+    when regexp_matches(
+      f,
+      '^(cuda(HostAlloc|MallocHost|FreeHost|HostRegister|HostUnregister)|cuMem(HostAlloc|AllocHost|'
+      'FreeHost|HostRegister|HostUnregister))'
+    ) then 'host_alloc'
+    when regexp_matches(f, '^(cudaMalloc|cuMemAlloc|cuMemCreate|cuMemMap)') then 'alloc'
+    when regexp_matches(f, '^(cudaFree|cuMemFree|cuMemUnmap|cuMemRelease)') then 'free'
+    when regexp_matches(
+      f,
+      '^(cuModule(Load|Unload)|cuLibrary(Load|Unload)|cuLink|cudaLibraryLoad|(cuda|'
+      'cu)Graph(Instantiate|ExecDestroy|Create|Destroy|ExecUpdate)|(cuda|cu)Stream(Begin|End)Capture|'
+      'nvrtc)'
+    ) then 'load'
+    when regexp_matches(
+      f,
+      '^(cuInit|cuCtxCreate|cuCtxDestroy|cuDevicePrimaryCtx(Retain|Release|Reset)|cudaSetDevice|'
+      'cudaDeviceReset|cudaInitDevice)'
+    ) then 'context'
+    else 'other'
+  end;
+
+-- What a GPU operation counts as in the time budget: communication (NCCL), copy (copies and sets), compute (the
+-- rest).
+create macro op_class(kind, kernel_name) as
+  case
+    when kind in ('memcpy', 'memset') then 'copy'
+    when kernel_name is not null
+      and regexp_matches(kernel_name, '^nccl(Dev)?Kernel|^ncclSymk|^nccl_') then 'communication'
+    else 'compute'
+  end;
+
+-- An NVTX message without the numbers that only say which iteration it is: step_0, Iteration 12, "batch 3/100",
+-- "steps 10 to 20".
+create macro range_label(message) as
+  coalesce(
+    nullif(
+      regexp_replace(
+        regexp_replace(message, '[\s_:#=\.\[(-]*\d+(\s*(/|of)\s*\d+)?[\])]*$', ''),
+        '(^|[\s:=#(\[])\d+\b',
+        '\1#',
+        'g'
+      ),
+      ''
+    ),
+    message
+  );
+
+-- Whether an NVTX message names the fetching of input. `decode` alone does not: language models decode tokens.
+create macro names_input(message) as
+  regexp_matches(
+    lower(message),
+    '(^|[^a-z])(data|input|batch|sample|dataset)?[ _.:/]?(load|loader|loading|fetch|next|wait|'
+    'prefetch|read|collate|augment)(ing|er)?[ _.:/]?(data|input|batch|sample)?s?([^a-z]|$)|dataload|'
+    '^data$|^input$'
+      || '|decod(e|ing|er)[ _.:/]?(data|input|batch|sample|image|jpeg|video|audio)'
+  );
+
+-- Whether an NVTX message is a framework's own annotation of one operator, not a mark of the program.
+create macro names_operator(message) as
+  regexp_matches(message, ', (op_id|seq) = \d+|^(aten|torch|autograd|onnx)::|^\{''(mod|traceMarker)''');
+
+-- Whether a file belongs to a data loader.
+create macro is_data_loader(file) as
+  regexp_matches(
+    file,
+    'torch/utils/data/(dataloader|_utils/)|torchdata/|tensorflow/python/data|nvidia/dali|grain/|'
+    'webdataset/|datasets/iterable_dataset'
+  );
+
+-- Whether a Python stack (frames, innermost first) was inside a data loader.
+create macro in_data_loader(frames) as len(list_filter(frames, lambda f: is_data_loader(f.file))) > 0;
+
+-- The user's own frame that called the outermost data loader of a Python stack; null outside data loaders.
+create macro loader_entry(frames) as
+  case
+    when in_data_loader(frames) then user_frame(
+      frames[
+        len(frames) - list_position(
+          list_reverse(list_transform(frames, lambda f: coalesce(is_data_loader(f.file), false))),
+          true
+        ) + 2 :
+      ]
+    )
+  end;
+
+-- The innermost frame of a Python stack that is the user's own code: not installed packages, not the standard
+-- library.
+create macro user_frame(frames) as
+  list_filter(
+    frames,
+    lambda f: f.file is not null and not regexp_matches(f.file, '/(site|dist)-packages/|/lib/python3|^<|^$|importlib')
+  )[1];
+
+-- In how many of its iterations a loop does something: every, most or some; null where nothing repeats.
+create macro how_often(iterations_with, iterations) as
+  case
+    when iterations <= 1 then null
+    when iterations_with >= setting('every_share') * iterations then 'every'
+    when iterations_with >= setting('most_share') * iterations then 'most'
+    else 'some'
+  end;
+
+-- Whether a text (a kernel's full name, or the innermost label of an NVTX range) speaks of a norm, a dot product, a
+-- distance or a test for convergence: what an iterative solver compares with its tolerance. Normalisation layers do not
+-- count.
+create macro names_convergence(message) as
+  regexp_matches(
+    message,
+    '(?i)converg|residu|tolerance|nrm2|l2_?norm|vector_?norm|norm_?l2|(^|void |::)(norm|max_?diff|'
+    'max_?error|error_?norm|distance)(_?kernel)?[(<]'
+  )
+    or regexp_matches(message, 'Norm(Two|One)?Ops|AbsMaxOps|^cupy_sqrt__|reduce_1Block_kernel');
+
+-- Whether a text (a kernel's full name, or an NVTX path) tells that a model is trained: what is read back there is a
+-- metric.
+create macro names_training(message) as
+  regexp_matches(
+    message,
+    '(?i)backward|optimi[sz]er|multi_tensor_apply|adam|(^|[^a-z])sgd|nll_loss|cross_?entropy|softmax|'
+    'dgrad|wgrad|(^|[^a-z])train|epoch'
+  );

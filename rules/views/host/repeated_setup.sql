@@ -1,0 +1,76 @@
+-- A call that makes, destroys or asks for something that a program needs once, inside a loop.
+--   api_call: references api_call
+--   loop: references loop
+--   iteration: references iteration
+--   thing: stream, event, device property, page-locked registration or FFT plan
+create view repeated_setup as
+with kept as (
+  select
+    text as name,
+    case
+      when regexp_matches(text, '^(cuda|cu)Stream(Create|Destroy)') then 'stream'
+      when regexp_matches(text, '^(cuda|cu)Event(Create|Destroy)') then 'event'
+      when regexp_matches(text, '^cudaGetDeviceProperties|^(cuda|cu)MemGetInfo') then 'device property'
+      when regexp_matches(text, '^(cuda|cuMem)Host(Register|Unregister)') then 'page-locked registration'
+    end as thing
+  from api_name
+  where kind in ('other', 'host_alloc')
+),
+-- plans are made in a library, between calls: only the Python stack tells
+planning as (
+  select distinct
+    s.thread,
+    s.id
+  from py_sample y
+  asof join call s on y.thread = s.thread and y.time <= s."end"
+  where y.time >= s.segment_start
+    and contains(y.frames[1].file, 'cupy')
+    and (
+      -- the next one runs the plan as well
+      regexp_matches(y.frames[1].function, '^(_get_cufft_plan_nd|get_fft_plan)$')
+        or y.frames[1].function = '_exec_fft'
+        and s.start - s.segment_start >= setting('host_work_ns')
+    )
+),
+-- making one takes several calls: all those from one launch to the next belong together
+between as (
+  select
+    c.id,
+    c.thread,
+    c.loop,
+    c.iteration,
+    sum(case when c.kind in ('launch', 'graph_launch') then 1 else 0 end)
+      over (partition by c.thread order by c.seq rows between unbounded preceding and 1 preceding)
+      as launches
+  from call c
+  where c.thread in (select thread from planning)
+),
+planned as (
+  select
+    id,
+    loop,
+    iteration
+  from between
+  where (thread, coalesce(launches, 0)) in (
+    select
+      thread,
+      coalesce(launches, 0)
+    from between
+    where id in (select id from planning)
+  )
+)
+select
+  c.id as api_call,
+  c.loop,
+  c.iteration,
+  k.thing
+from call c
+join kept k on k.name = c.name
+where k.thing is not null and c.id not in (select id from planned)
+union all
+select
+  id,
+  loop,
+  iteration,
+  'FFT plan'
+from planned;

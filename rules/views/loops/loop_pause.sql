@@ -1,0 +1,130 @@
+-- A stretch in which a loop stood still for longer than several of its iterations: inside one iteration, or between
+-- two. The same loop goes on after it, and the GPU had nothing to do.
+--   loop: references loop
+--   process: references process
+--   thread: the thread that drives the loop
+--   iteration_no: how many analysed iterations of the process came before
+--   start: when it began (ns)
+--   end: when it ended (ns)
+--   between: whether it lies between two iterations, which the loop's time does not count
+--   idle_ns: idle GPU time in it, less the profiler's own work (ns)
+--   iteration_ns: median iteration (ns)
+--   path: the innermost NVTX range in the middle of it
+--   os_name: the operating system call in which the thread spent most of it; null when those were not recorded
+--   os_ns: how long, all such calls together (ns)
+create view loop_pause as
+with numbered as (
+  select
+    iteration,
+    loop,
+    process,
+    thread,
+    start,
+    "end",
+    row_number() over (partition by loop, process order by start, iteration) as iteration_no,
+    median("end" - start) over (partition by loop) as iteration_ns,
+    lead(loop) over w as next_loop,
+    lead(thread) over w as next_thread,
+    lead(start) over w as next_start
+  from analysed_iteration
+  window w as (partition by process order by start)
+),
+long as (
+  select
+    iteration,
+    loop,
+    process,
+    thread,
+    iteration_no,
+    iteration_ns,
+    start,
+    "end",
+    false as between
+  from numbered
+  where "end" - start > 2 * iteration_ns
+  union all
+  select
+    null,
+    loop,
+    process,
+    thread,
+    iteration_no,
+    iteration_ns,
+    "end",
+    next_start,
+    true
+  from numbered
+  where next_loop = loop and next_thread = thread and next_start - "end" > 2 * iteration_ns
+),
+-- the GPU, or the profiler
+busy as (
+  select
+    l.process,
+    l.start,
+    sum(least(b."end", l."end") - b.start) as ns
+  from (
+    select
+      process,
+      start,
+      "end"
+    from analysed_gpu_op
+    where process in (select process from long)
+    union all
+    select
+      p.process,
+      v.start,
+      v."end"
+    from overhead v, (select distinct process from long) p
+  ) b
+  asof join long l on b.process = l.process and l.start <= b.start
+  where b.start < l."end"
+  group by l.process, l.start
+),
+called as (
+  select
+    l.process,
+    l.start,
+    w.name,
+    sum(least(w."end", l."end") - w.start) as ns
+  from (
+    select
+      thread,
+      name,
+      start,
+      "end"
+    from os_call
+    where thread in (select thread from long)
+  ) w
+  asof join long l on w.thread = l.thread and l.start <= w.start
+  where w.start < l."end"
+  group by l.process, l.start, w.name
+)
+select
+  l.loop,
+  l.process,
+  l.thread,
+  l.iteration_no,
+  l.start,
+  l."end",
+  l.between,
+  cast(
+    greatest(0, l."end" - l.start - case when l.between then 0 else l.iteration_ns end - coalesce(b.ns, 0)) as bigint
+  ) as idle_ns,
+  l.iteration_ns,
+  a.path,
+  n.text as os_name,
+  cast(c.ns as bigint) as os_ns
+from long l
+left join busy b on b.process = l.process and b.start = l.start
+left join (
+  select
+    process,
+    start,
+    max(ns) as ns,
+    arg_max(name, (ns, name)) as name
+  from called
+  group by process, start
+) c on c.process = l.process
+  and c.start = l.start
+left join name n on n.id = c.name
+asof left join annotation_at a on l.thread = a.thread and a.time <= (l.start + l."end") // 2;

@@ -1,0 +1,1 @@
+"""Tools for rule authors: new rules, checks, test cases, pages."""

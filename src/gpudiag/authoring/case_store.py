@@ -1,0 +1,100 @@
+"""Store that test cases share: its views are created once, and a case fills only the stored ones its rule reads.
+
+Creating the views takes most of a second and there are hundreds of cases. A case lives in a transaction that is rolled
+back, so the views stay and its rows go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+
+import duckdb
+
+from gpudiag.library.load import Library
+from gpudiag.library.sql_check import relations_of, strip_comments
+from gpudiag.loops import detect
+from gpudiag.selection import apply
+from gpudiag.selection.spec import ALL
+from gpudiag.store import database
+
+Connection = duckdb.DuckDBPyConnection
+
+_WORD = re.compile(r"\w+")
+_VIEW = re.compile(r"^create\s+view\s+(\w+)\s+as\b", re.I | re.M)
+
+
+def plain() -> Connection:
+    """Return a locked store with the canonical tables alone."""
+    con = database.create(small=True)
+    database.lock(con)
+    return con
+
+
+def with_views(library: Library) -> Connection:
+    """Return the locked store that holds the library's settings, macros and packaged views. Raises GpudiagError."""
+    return _with_views(tuple(library.views), tuple(library.setting_values.items()))
+
+
+@cache
+def _with_views(views: tuple[tuple[str, str], ...], settings: tuple[tuple[str, float], ...]) -> Connection:
+    con = plain()
+    database.load_settings(con, dict(settings))
+    database.load_views(con, views)
+    for _, sql in views:
+        for name, _ in _stored(database.split_views(sql)):
+            con.execute(f"delete from {name}")  # an aggregate of no rows is a row
+    return con
+
+
+@cache
+def needed_views(query: str, views: tuple[tuple[str, str], ...], more: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Return `views_for` of the same, which a rule's cases ask for once each."""
+    return views_for(query, views, more)
+
+
+def views_for(query: str, files: Iterable[tuple[str, str]], more: Iterable[str] = ()) -> tuple[tuple[str, str], ...]:
+    """Return the macros, and the views that `query` and `more` queries need, each after those that it needs itself.
+
+    Creating all views takes a tenth of a second, mostly for materialised ones, and there are hundreds of cases.
+    """
+    views: dict[str, tuple[str, str, str]] = {}
+    macros: list[tuple[str, str]] = []
+    for file, sql in files:
+        for text in database.split_views(sql):
+            if match := _VIEW.search(text):
+                views[match[1].lower()] = (file, text, text[match.end() :].strip().rstrip(";"))
+            else:
+                macros.append((file, text))
+    ordered: list[tuple[str, str]] = []
+
+    def visit(names: Iterable[str]) -> None:
+        for name in sorted(names):
+            if name in views:
+                file, text, body = views.pop(name)
+                visit(relations_of(body))
+                ordered.append((file, text))
+
+    for select in (query, *more):
+        visit(relations_of(select))
+    for _, text in macros:
+        visit(_WORD.findall(strip_comments(text).lower()) if " table " in text.lower() else ())
+    return (*macros, *ordered)
+
+
+def fill_views(con: Connection, needed: Iterable[tuple[str, str]]) -> None:
+    """Compute what the filled tables imply: loops where the case gives none, then the stored views among `needed`."""
+    row = con.execute("select (select count(*) from loop) + (select count(*) from iteration)").fetchone()
+    if row and not row[0]:
+        detect.detect(con, apply.apply(con, ALL))
+    for name, body in _stored(sql for _, sql in needed):
+        con.execute(f"insert into {name} {body}")
+
+
+def _stored(statements: Iterable[str]) -> Iterable[tuple[str, str]]:
+    """Names and SELECTs of the views that a store keeps as tables."""
+    for statement in statements:
+        match = _VIEW.search(statement)
+        if match and database.is_stored(statement):
+            yield match[1], statement[match.end() :].strip().rstrip(";")

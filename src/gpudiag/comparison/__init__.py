@@ -1,5 +1,0 @@
-"""Two sides of reports → what changed, and whether the change is more than what two recordings differ by."""
-
-from gpudiag.comparison.whole import compare
-
-__all__ = ["compare"]

@@ -1,0 +1,1 @@
+"""The diagnosis from all outcomes: causes in order, places, kernels, the verdict."""

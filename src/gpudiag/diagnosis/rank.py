@@ -1,0 +1,233 @@
+"""Outcomes → one ordered list of findings, priced together so that no microsecond is promised twice."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import duckdb
+
+from gpudiag.diagnosis import kernels
+from gpudiag.diagnosis.source_location import LOOKED_AT, places
+from gpudiag.evaluate.engine import Evaluation, message, plain, title
+from gpudiag.library.load import Library
+from gpudiag.model import SEVERITIES, Finding, Fired, Framework, Loop, Place, Remedy, RemedyGain, Row, Rule
+from gpudiag.model.vocabulary import FRAMEWORKS
+from gpudiag.replay import bounds
+from gpudiag.replay.gains import AppliedFixes, GainCalculator, PricedFinding, gain
+from gpudiag.text.templating import summed, totals
+
+Connection = duckdb.DuckDBPyConnection
+
+_LOOKS = 100  # rows whose lines are looked for, shared out by rank: hundreds of findings would take minutes
+_NOT_EVIDENCE = {
+    "loop",
+    "share",
+    "recoverable",
+    "recoverable_low",
+    "recoverable_high",
+    "nvtx_path",
+    "api_calls",
+    "gpu_ops",
+    "ranges",
+    "profiles",
+    "idle_intervals",
+    "remedies",
+    "how_often",
+    "pool",
+    "tiny",
+}
+_PYTHON = frozenset(key for key, words in FRAMEWORKS.items() if words.in_python)
+
+
+def rank(
+    con: Connection,
+    evaluation: Evaluation,
+    library: Library,
+    loops: Sequence[Loop],
+    frameworks: Sequence[Framework],
+    ledger: GainCalculator | None = None,
+) -> tuple[list[Finding], list[Finding]]:
+    """Return findings worth acting on, the most important first; and those below the reporting gate."""
+    settings = library.setting_values
+    ledger = ledger or GainCalculator(con, settings, loops)
+    worth: list[PricedFinding] = []
+    minor: list[PricedFinding] = []
+    for item in _price_all(ledger, evaluation.fired, loops):
+        (worth if _worth_listing(item, settings) else minor).append(item)
+    ordered = _order(ledger, worth, minor, settings)
+    minor.sort(key=lambda item: (-item.share * item.weight, item.rule.code))
+    rows_of_loops = {loop.id: loop.model_dump() for loop in loops}
+
+    def finding(number: int, item: PricedFinding, left: Sequence[float]) -> Finding:
+        own = ledger.of_remedies(item)
+        remedies = _remedies(item.rule, item.rows, library, frameworks, own)
+        return _finding(con, number, item, left, evaluation, remedies, rows_of_loops)
+
+    findings = [finding(number, item, left) for number, (item, *left) in enumerate(ordered, 1)]
+    small = [finding(number, item, (1.0, 1 - item.share)) for number, item in enumerate(minor, len(ordered) + 1)]
+    return findings, small
+
+
+def _price_all(ledger: GainCalculator, fired: Sequence[Fired], loops: Sequence[Loop]) -> list[PricedFinding]:
+    totals = dict(ledger.con.execute("select loop, total_ns from loop_facts").fetchall())
+    by_id = {loop.id: loop for loop in loops}
+    result: list[PricedFinding] = []
+    for outcome in fired:
+        grouped: dict[int | None, list[Row]] = defaultdict(list)
+        for row in kernels.placed(ledger.con, outcome.rows):
+            grouped[row.get("loop")].append(row)
+        for loop, rows in grouped.items():
+            if loop is None:
+                result.append(_price_kernels(outcome.rule, rows, beside_loops=bool(loops)))
+            elif loop in by_id:
+                result.append(ledger.item(outcome.rule, rows, by_id[loop], float(totals.get(loop, 0.0))))
+    return result
+
+
+def _price_kernels(rule: Rule, rows: list[Row], beside_loops: bool) -> PricedFinding:
+    """Profiled kernels: `share` is a kernel's part of the profiled time, `recoverable` the part of it that could go.
+
+    beside_loops: a timeline is given too and shows none of these kernels in its loops, so they do not matter to them.
+    """
+    claim: bounds.Claim = {}
+    for index, row in enumerate(rows):
+        claim[f"kernel:{index}"] = float(row.get("share") or 0.0) * float(row.get("recoverable") or 0.0)
+    rows.sort(key=lambda row: -float(row.get("share") or 0.0) * float(row.get("recoverable") or 0.0))
+    return PricedFinding(rule, rows, None, 1.0, claim, 0.0 if beside_loops else 1.0)
+
+
+def _worth_listing(item: PricedFinding, settings: Mapping[str, float]) -> bool:
+    assert item.rule.price is not None
+    if item.untested:
+        return True
+    sure = item.expected or item.rule.price.kind == "lower_bound"
+    gate = settings["min_share_expected" if sure else "min_share_bound"]
+    if item.loop is None and item.weight:  # which kernels were profiled is chance: each counts by itself
+        least = settings["kernel_section_share"]
+        return any(_part(row, "share") >= least and _part(row, "recoverable") >= gate for row in item.rows)
+    return item.share * item.weight >= gate
+
+
+def _part(row: Row, name: str) -> float:
+    return float(row.get(name) or 0.0)
+
+
+def _order(
+    ledger: GainCalculator, worth: Sequence[PricedFinding], minor: list[PricedFinding], settings: Mapping[str, float]
+) -> list[tuple[PricedFinding, float, float]]:
+    """Greedy: each next finding is the one worth most after those before it; with what is left without and with it.
+
+    A fix that is worth little alone may be worth much once another one is made: it then moves up from `minor`.
+    """
+    weights = {severity: settings[f"weight_{severity}"] for severity in SEVERITIES}
+    left, hidden = list(worth), [item for item in minor if item.expected]
+    taken: dict[int | None, AppliedFixes] = defaultdict(AppliedFixes)
+    ordered: list[tuple[PricedFinding, float, float]] = []
+    while left or (ordered and hidden):
+        if ordered and all(item.untested for item in left):
+            gate = settings["min_share_hidden"]
+            shown = [item for item in hidden if _of_the_rest(ledger, item, taken[item.key]) >= gate]
+            hidden = [item for item in hidden if item not in shown]
+            left += shown
+        if not left:
+            break
+        best = max(left, key=lambda item: _key(ledger, item, taken[item.key], weights[item.rule.severity]))
+        left.remove(best)
+        if best in minor:
+            minor.remove(best)
+        before = taken[best.key].left
+        ledger.take(best, taken[best.key])
+        ordered.append((best, before, min(before, taken[best.key].left)))
+    return ordered
+
+
+def _of_the_rest(ledger: GainCalculator, item: PricedFinding, taken: AppliedFixes) -> float:
+    """The part of what is left of its loop that a fix removes, over all loops."""
+    return ledger.marginal(item, taken) / taken.left * item.weight if taken.left > 0 else 0.0
+
+
+def _key(
+    ledger: GainCalculator, item: PricedFinding, taken: AppliedFixes, severity_weight: float
+) -> tuple[bool, float, float, int, str]:
+    price = item.rule.price
+    assert price is not None
+    halved = item.loop is not None and not item.expected and price.kind != "lower_bound"
+    weight = item.weight * severity_weight * (ledger.settings["weight_bound"] if halved else 1.0)
+    measured = not item.untested
+    marginal = ledger.marginal(item, taken) if measured else 0.0
+    # A finding whose whole claim is already taken still ranks by what it would be worth alone.
+    return measured, marginal * weight, item.share * weight, SEVERITIES.index(item.rule.severity), item.rule.code
+
+
+def _finding(
+    con: Connection,
+    rank_number: int,
+    item: PricedFinding,
+    left: Sequence[float],
+    evaluation: Evaluation,
+    remedies: Sequence[Remedy],
+    loop_rows: Mapping[int, Row],
+) -> Finding:
+    rule, loop = item.rule, item.loop
+    rows = [{**row, "loop": loop.id} if loop else row for row in item.rows]
+    looked_at = max(1, min(LOOKED_AT, _LOOKS // rank_number))
+    where = places(con, rule, rows, loop.id if loop else None, looked_at)
+    reasons = [r for r in (rule.confidence_reason, *evaluation.weakened.get(rule.code, ())) if r]
+    confidence = "low" if evaluation.weakened.get(rule.code) else rule.confidence
+    return Finding(
+        rank=rank_number, code=rule.code, id=rule.id, status=rule.status,
+        title=title(rule, rows, loop_rows),
+        severity=rule.severity, confidence=confidence, confidence_reason=" ".join(dict.fromkeys(reasons)) or None,
+        fingerprint=_fingerprint(rule, loop, where),
+        gain=gain(item, left[1], left[0]),
+        where=where, evidence=_evidence(rule, item.rows), message=message(rule, rows, loop_rows),
+        why=rule.why, question=rule.question, not_a_problem_when=rule.not_a_problem_when, check=rule.check,
+        remedies=tuple(remedies), references=rule.references,
+    )  # fmt: skip
+
+
+def _evidence(rule: Rule, rows: Sequence[Row]) -> dict[str, object]:
+    """The worst row's figures, how many places there are, and of several the sums that the message tells."""
+    facts = {key: plain(value) for key, value in rows[0].items() if key not in _NOT_EVIDENCE and value is not None}
+    if len(rows) == 1:
+        return {"places": 1, **facts}
+    sums = totals(rows)
+    summary = {key: sums[key] for key in sorted(summed(rule.message)) if key in sums and key in facts}
+    return {"places": len(rows), **facts, **({"totals": summary} if summary else {})}
+
+
+def _remedies(
+    rule: Rule,
+    rows: Sequence[Row],
+    library: Library,
+    frameworks: Sequence[Framework],
+    gains: Mapping[str, RemedyGain],
+) -> tuple[Remedy, ...]:
+    """Each remedy for the first framework seen that it has a section for, else in general; never another's code.
+
+    Where the worst row says which remedies its evidence allows, only those.
+    """
+    fitting = rows[0].get("remedies") or rule.remedies
+    python: tuple[Framework, ...] = ("python",) if _PYTHON & {*frameworks} else ()
+    known: tuple[Framework, ...] = (*frameworks, *python, "any")
+    result: list[Remedy] = []
+    for name in rule.remedies:
+        text = library.remedies.get(name)
+        if text is None or name not in fitting:
+            continue
+        framework: Framework = next((f for f in known if f in text.sections), "any")
+        section = text.sections.get(framework, "")
+        body = f"{text.intro}\n\n{section}".strip()
+        result.append(Remedy(id=text.id, title=text.title, framework=framework, text=body, gain=gains.get(name)))
+    return tuple(result)
+
+
+def _fingerprint(rule: Rule, loop: Loop | None, where: Sequence[Place]) -> str:
+    """Stable over runs: no times, no line numbers, no order."""
+    sites = sorted(
+        {f"{(p.file or '').rsplit('/', 1)[-1]}:{p.function or ''}:{p.nvtx or ''}:{p.kernel or ''}" for p in where}
+    )
+    text = "|".join([rule.code, (loop.nvtx_path or loop.name) if loop else "", *sites])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

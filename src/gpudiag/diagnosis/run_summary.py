@@ -1,0 +1,177 @@
+"""The head of the report: inputs, run, loops with their budgets, profiled kernels."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import duckdb
+
+from gpudiag.diagnosis import iteration_time_check
+from gpudiag.diagnosis.kernels import measured
+from gpudiag.errors import GpudiagError
+from gpudiag.library.load import Library
+from gpudiag.library.rule_file import near
+from gpudiag.model import Input, KernelUse, Loop, Note, Run
+from gpudiag.model.vocabulary import BUDGET, FRAMEWORKS
+from gpudiag.selection.summary import selected
+from gpudiag.text.templating import clean, code
+
+Connection = duckdb.DuckDBPyConnection
+
+KERNELS = 30
+NAMED = 3
+
+
+def inputs(con: Connection) -> tuple[Input, ...]:
+    rows = con.execute("select kind, file, producer, producer_version from input order by id").fetchall()
+    return tuple(Input(kind=k, file=clean(f), producer=p, producer_version=v) for k, f, p, v in rows)
+
+
+def run(con: Connection, settings: Mapping[str, float], iteration_times: Mapping[str, float]) -> Run:
+    devices = con.execute("select name, clock_hz from device where name is not null order by id").fetchall()
+    if not devices:  # a kernel page alone names them beside each launch
+        rows = con.execute("select distinct device_name from kernel_profile where device_name is not null order by 1")
+        devices = [(name, None) for (name,) in rows.fetchall()]
+    spans = dict(con.execute('select kind, sum("end" - start) from "window" group by kind').fetchall())
+    frameworks = [
+        framework for (framework,) in con.execute("select framework from framework_seen order by 1").fetchall()
+    ]
+    order = tuple(FRAMEWORKS)
+    return Run(
+        devices=tuple(clean(name) for name, _ in devices),
+        clocks_mhz=tuple(hz / 1e6 for _, hz in devices if hz),
+        span_ms=sum(spans.values()) / 1e6,
+        cold_start_ms=spans.get("cold_start", 0) / 1e6,
+        loops=_loops(con, settings, iteration_times),
+        kernels=measured(con, settings),
+        frameworks=tuple(sorted(frameworks, key=order.index)),
+        programs=_programs(con),
+        selection=selected(con),
+    )
+
+
+def _programs(con: Connection) -> tuple[str, ...]:
+    """Executables without their folders, which may tell of the user's machine."""
+    rows = con.execute(
+        "select distinct p.name from process p semi join gpu_op g on g.process = p.id where p.name is not null"
+    ).fetchall()
+    return tuple(sorted({clean(name.replace("\\", "/").rsplit("/", 1)[-1]) for (name,) in rows} - {""}))
+
+
+def _loops(con: Connection, settings: Mapping[str, float], iteration_times: Mapping[str, float]) -> tuple[Loop, ...]:
+    """Loops that matter, longest first. Raises GpudiagError when an iteration time names no loop."""
+    budgets: dict[int, dict[str, float]] = defaultdict(lambda: dict.fromkeys(BUDGET, 0.0))
+    counts, kernels = _counts(con), _kernels(con)
+    for loop, category, share in con.execute("select loop, category, share from loop_budget").fetchall():
+        budgets[loop][category] = float(share)
+    rows = con.execute(
+        """
+        select id, name, nvtx_path, period_source, steady_iterations, processes, iteration_ns, share_of_span
+        from loop where share_of_span >= ? and id in (select loop from loop_facts) order by share_of_span desc, id
+        """,
+        [settings["min_loop_share"]],
+    ).fetchall()
+    names = [clean(row[1]) for row in rows]
+    unknown = [name for name in iteration_times if name and name not in names]
+    if unknown:
+        raise GpudiagError(f"--iteration-time names {unknown[0]!r}, but no loop is called so{near(unknown[0], names)}.")
+    result = []
+    for index, (number, _, path, source, iterations, processes, length, share) in enumerate(rows):
+        given = iteration_times.get(names[index], iteration_times.get("") if index == 0 else None)
+        if given and source == "unknown":
+            raise GpudiagError(
+                "--iteration-time has nothing to be the time of: no repeated step was found here. Put an NVTX"
+                " range around an iteration and record again."
+            )
+        result.append(
+            Loop(
+                id=number, name=names[index], nvtx_path=clean(path) if path else None, source=source,
+                iterations=iterations, processes=processes, iteration_ms=length / 1e6,
+                share_of_span=share, budget=budgets[number], kernels=kernels.get(number, ()), **counts.get(number, {}),
+            )
+        )  # fmt: skip
+        result[-1] = iteration_time_check.timed(result[-1], given / 1e6 if given else None, settings)
+    return tuple(result)
+
+
+def _counts(con: Connection) -> dict[int, dict[str, Any]]:
+    """Each loop's launches and CUDA calls an iteration, and the deciles of its iterations."""
+    rows = con.execute(
+        """
+        select f.loop, f.kernels_per_iteration, coalesce(c.calls, 0) / f.iterations, coalesce(c.most, 0) / f.iterations,
+               [d / 1e6 for d in quantile_cont(t."end" - t.start, [0.1, 0.5, 0.9])], coalesce(b.bytes, 0) / f.iterations
+        from loop_facts f join analysed_iteration t using (loop)
+        left join (
+            select loop, sum(calls) as calls, max(calls) as most
+            from (select loop, thread, count(*) as calls from call group by loop, thread) group by loop
+        ) c using (loop)
+        left join (select loop, sum(bytes) as bytes from transfer group by loop) b using (loop) group by all
+        """
+    ).fetchall()
+    return {
+        loop: {
+            "launches": launches,
+            "calls": calls,
+            "thread_calls": most,
+            "deciles_ms": tuple(deciles),
+            "copied_bytes": copied,
+        }
+        for loop, launches, calls, most, deciles, copied in rows
+    }
+
+
+def _kernels(con: Connection) -> dict[int, tuple[KernelUse, ...]]:
+    """Each loop's kernels, longest first, those after KERNELS together."""
+    rows = con.execute(
+        """
+        select k.loop, k.name, sum(k.launches) / any_value(f.iterations),
+               sum(k.total_ns) / any_value(f.iterations) / 1e6 as ms,
+               if(bool_and(k.grid > 0 and k.block > 0), sum(k.launches::double * k.grid * k.block), null)
+                   / any_value(f.iterations)
+        from kernel_use k join loop_facts f using (loop) group by k.loop, k.name order by k.loop, ms desc, k.name
+        """
+    ).fetchall()
+    uses: dict[int, list[KernelUse]] = defaultdict(list)
+    for loop, name, launches, ms, threads in rows:
+        uses[loop].append(KernelUse(name=clean(name or ""), launches=launches, ms=ms, threads=threads))
+    return {loop: (*found[:KERNELS], *_together(found[KERNELS:])) for loop, found in uses.items()}
+
+
+def _together(uses: Sequence[KernelUse]) -> tuple[KernelUse, ...]:
+    if not uses:
+        return ()
+    return (KernelUse(name="", launches=sum(u.launches for u in uses), ms=sum(u.ms for u in uses), others=len(uses)),)
+
+
+def uneven(con: Connection, library: Library) -> tuple[Note, ...]:
+    """A note where one timeline lacks what another has: a rule that is clear has seen only those that have it."""
+    rows = con.execute(
+        """
+        select c.name, list(i.file order by i.id) filter (where c.state = 'not_recorded')
+        from capability c join input i on i.id = c.input
+        where i.kind = 'nsys' and c.name in ('cuda_api', 'gpu_ops', 'nvtx', 'python_samples', 'os_calls')
+        group by c.name
+        having count(*) filter (where c.state = 'not_recorded') > 0 and count(*) filter (where c.state = 'recorded') > 0
+        order by c.name
+        """
+    ).fetchall()
+    lacking: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for name, files in rows:
+        if about := library.capability(name):
+            lacking[tuple(files)].append(about.meaning)
+    return tuple(
+        Note(
+            code="UNEVEN",
+            title="Some files lack what others have",
+            text=f"{_some(files)} did not record {', '.join(meanings)}: what is said of these rests on the others.",
+        )
+        for files, meanings in lacking.items()
+    )
+
+
+def _some(files: Sequence[str]) -> str:
+    """The first files by name."""
+    named = ", ".join(code(clean(file)) for file in files[:NAMED])
+    return f"{named} and {len(files) - NAMED} more" if len(files) > NAMED else named

@@ -1,0 +1,168 @@
+"""Places of a finding in the user's program: Python lines by samples, NVTX ranges, kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import duckdb
+
+from gpudiag.model import Place, Rule
+from gpudiag.replay.edits import registry
+
+Connection = duckdb.DuckDBPyConnection
+_Line = tuple[str, int | None, str | None, float | None]
+
+_LINES = 5  # lines a place: more is a listing, not a pointer
+PLACES = 8  # places a finding
+LOOKED_AT = 20  # rows a finding: each takes some queries, and a rule of the user's may give a thousand
+
+
+def places(
+    con: Connection, rule: Rule, rows: Sequence[Mapping[str, Any]], loop: int | None, looked_at: int = LOOKED_AT
+) -> tuple[Place, ...]:
+    """The places of a finding, worst first: for each row its lines where samples name them, else its range or kernel.
+
+    rows: as the rule's query ordered them. A row's `share` is its part of the loop; a place's share is its part of the
+    finding, estimated from samples. looked_at: rows, worst first, whose lines are looked for.
+    """
+    weights = [float(row["share"]) if isinstance(row.get("share"), int | float) else 1.0 for row in rows]
+    total = sum(weights) or 1.0
+    found: list[Place] = []
+    for number, (row, weight) in enumerate(zip(rows, weights, strict=True)):
+        nvtx = row.get("nvtx_path") if "nvtx" in rule.locate else None
+        kernel = row.get("kernel") if "kernel" in rule.locate else None
+        lines: list[_Line] = _kernel_lines(con, row) if kernel and number < looked_at else []
+        lines = lines or (_lines(con, rule, row, loop) if "python" in rule.locate and number < looked_at else [])
+        for file, line, function, part in lines:
+            share = None if part is None else part * weight / total
+            found.append(Place(file=file, line=line, function=function, nvtx=nvtx, kernel=kernel, share=share))
+        if not lines and (nvtx or kernel):
+            found.append(Place(nvtx=nvtx, kernel=kernel, share=weight / total))
+    found.sort(key=lambda place: -(place.share or 0.0))
+    return tuple(_merged(found)[:PLACES])
+
+
+def _merged(found: Sequence[Place]) -> list[Place]:
+    """Rows that share a line (a loop over several kernels or ranges, say) are one place, in the range of the worst."""
+    merged: dict[tuple[object, ...], Place] = {}
+    for place in found:
+        line = (place.file, place.line, place.function)
+        key: tuple[object, ...] = line if place.file else (place.nvtx, place.kernel)
+        before = merged.get(key)
+        if before is None:
+            merged[key] = place
+        else:
+            known = [share for share in (before.share, place.share) if share is not None]
+            merged[key] = before.model_copy(update={"share": sum(known) if known else None})
+    return sorted(merged.values(), key=lambda place: -(place.share or 0.0))
+
+
+def _lines(con: Connection, rule: Rule, row: Mapping[str, Any], loop: int | None) -> list[_Line]:
+    """(file, line, function, part of the samples), at most `_LINES`, each above line_min_share; no part where another
+    line already stands for these samples.
+    """
+    calls = _calls(con, row)
+    if calls is None:
+        if loop is None:
+            return []
+        counted = con.execute(
+            "select file, line, function, samples from loop_sample where loop = ? order by samples desc, file, line",
+            [loop],
+        ).fetchall()
+    else:
+        before = bool(rule.price and any(edit.before_call for edit in registry.of(rule.price.best)))
+        counted = _vote(con, calls, "true" if before else "inside") or _vote(con, calls, "true") or _heading(con, calls)
+    total = sum(row[3] for row in counted)
+    least = _least(con)
+    lines: list[_Line] = [(f, n, fn, k / total) for f, n, fn, k in counted[:_LINES] if k / total >= least]
+    # Where input was asked for comes before the code that prepared it: that is where the loader is set up.
+    asked = _asked_for_input(con, calls) if calls else []
+    others = [line for line in lines if line[:2] not in {entry[:2] for entry in asked}]
+    # The samples inside the loader are those of the line that asked it: no share is counted twice.
+    return asked + ([(*line[:3], None) for line in others] if asked else others)
+
+
+def _kernel_lines(con: Connection, row: Mapping[str, Any]) -> list[_Line]:
+    """Source lines of a profiled kernel at which its warps were seen waiting most, where the report has them."""
+    if not isinstance(row.get("profiles"), list):
+        return []
+    counted = con.execute(
+        """
+        select file, line, sum(not_issued) as n from kernel_line
+        where profile in (select unnest(?::integer[])) and file is not null
+        group by file, line order by n desc, file, line
+        """,
+        [row["profiles"]],
+    ).fetchall()
+    total, least = sum(n for *_, n in counted), _least(con)
+    return [(file, line, None, n / total) for file, line, n in counted[:_LINES] if total and n / total >= least]
+
+
+def _least(con: Connection) -> float:
+    """The part of a place's samples that a line needs to be named."""
+    return float(con.execute("select setting('line_min_share')").fetchall()[0][0])
+
+
+def _vote(con: Connection, calls: Sequence[int], condition: str) -> list[tuple[str, int | None, str | None, int]]:
+    return con.execute(
+        f"""
+        select file, line, min(function), count(*) as n from call_sample
+        where api_call in (select unnest(?::integer[])) and file is not null and {condition}
+        group by file, line order by n desc, file, line
+        """,
+        [list(calls)],
+    ).fetchall()
+
+
+def _heading(con: Connection, calls: Sequence[int]) -> list[tuple[str, int | None, str | None, int]]:
+    """Lines of the samples shortly before these calls, wherever they are.
+
+    A host that runs ahead makes the calls of an iteration long before the GPU gets to it.
+    """
+    return con.execute(
+        """
+        select user_frame(y.frames).file as file, user_frame(y.frames).line as line,
+               min(user_frame(y.frames).function), count(*) as n
+        from py_sample y
+        asof join (select thread, start, "end" from api_call where id in (select unnest(?::integer[]))) c
+            on y.thread = c.thread and y.time <= c."end"
+        where y.time >= c.start - setting('cpu_phase_ns') and user_frame(y.frames).file is not null
+        group by file, line order by n desc, file, line
+        """,
+        [list(calls)],
+    ).fetchall()
+
+
+def _asked_for_input(con: Connection, calls: Sequence[int]) -> list[_Line]:
+    """The line that asked the data loader for input, when most samples before these calls were inside one."""
+    rows = con.execute(
+        """
+        select entry_file, entry_line, min(entry_function), count(*) / sum(count(*)) over () as part
+        from call_sample
+        where api_call in (select unnest(?::integer[])) and fetches_input and entry_file is not null
+        group by entry_file, entry_line order by part desc, entry_file, entry_line limit 1
+        """,
+        [list(calls)],
+    ).fetchall()
+    return [(file, line, function, part) for file, line, function, part in rows]
+
+
+def _calls(con: Connection, row: Mapping[str, Any]) -> list[int] | None:
+    """The calls a row is about; None when it names none."""
+    if isinstance(row.get("api_calls"), list):
+        return list(row["api_calls"])
+    if isinstance(row.get("gpu_ops"), list):
+        ids = con.execute(
+            "select distinct api_call from gpu_op where id in (select unnest(?::integer[])) and api_call is not null",
+            [row["gpu_ops"]],
+        ).fetchall()
+        return [call for (call,) in ids]
+    if isinstance(row.get("idle_intervals"), list):
+        ids = con.execute(
+            "select distinct api_call from idle_interval"
+            " where idle_interval in (select unnest(?::integer[])) and api_call is not null",
+            [row["idle_intervals"]],
+        ).fetchall()
+        return [call for (call,) in ids]
+    return None

@@ -1,0 +1,261 @@
+"""The verdict: one sentence on the whole report, and whether the replays behind it are believed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import duckdb
+
+from gpudiag.diagnosis.kernels import MOST
+from gpudiag.model import Finding, Gain, Loop, Note, NotEvaluated, Rule, Run, Verdict
+from gpudiag.model.vocabulary import BUDGET
+from gpudiag.replay.gains import GainCalculator
+from gpudiag.replay.simulate import Doubt
+from gpudiag.text.templating import clause, clean, code, dur, pct
+
+Connection = duckdb.DuckDBPyConnection
+
+WHOLE = "the recorded work"
+NOT_COMPUTING = {key: words.does for key, words in BUDGET.items() if key != "compute"}
+
+
+def verdict(
+    con: Connection,
+    run: Run,
+    findings: Sequence[Finding],
+    settings: Mapping[str, float],
+    minor: Sequence[Finding] = (),
+    doubts: Mapping[int, Doubt] | None = None,
+) -> Verdict:
+    """One sentence that a reader can act on. minor: findings too small to be listed; doubts: why a loop's replay is not
+    believed, by loop.
+    """
+    nothing = _nothing_recorded(con)
+    if nothing:
+        return Verdict(state="cannot_tell", text=nothing)
+    if findings:
+        return Verdict(state="problems", text=_top(run, findings[0], settings["wide_interval"]))
+    if run.kernels and not run.loops:
+        slowest = run.kernels[0]
+        all_of = "the longest " if len(run.kernels) == MOST else ""
+        what = f"{all_of}{len(run.kernels)} profiled kernel{'s' if len(run.kernels) > 1 else ''}"
+        if minor:
+            text = f"Only small things were found in {what}: less than {pct(settings['min_share_bound'])} of their time"
+            return Verdict(state="healthy", text=f"{text}. What surrounds them only a timeline tells.")
+        text = f"Counters show no known fault in {what}; the longest is {code(slowest.name)}"
+        return Verdict(state="healthy", text=f"{text}. What surrounds them only a timeline tells.")
+    if few := too_little(con, run, settings):
+        return Verdict(state="cannot_tell", text=few)
+    return _of_timeline(con, run, settings, minor, doubts or {})
+
+
+def too_little(con: Connection, run: Run, settings: Mapping[str, float]) -> str | None:
+    """Return why the recorded GPU work is too little to judge; None where it is enough."""
+    if run.kernels and not run.loops:
+        return None
+    if not run.loops:
+        row = con.execute("select count(*) from gpu_op").fetchone()
+        few = f"Only {row[0] if row else 0} GPU operations were recorded"
+        return f"{few}: too little to diagnose. Record some iterations of the steady loop."
+    steady_ms = sum(loop.iteration_ms * loop.iterations for loop in run.loops)
+    if run.loops[0].source == "unknown" and steady_ms < settings["min_steady_share"] * run.span_ms:
+        worked, recorded = dur(steady_ms * 1e6), dur(run.span_ms * 1e6)
+        text = f"The GPU worked during {worked} of the {recorded} recorded, and nothing repeats"
+        return f"{text}: too little to judge. Record some iterations of the steady loop."
+    return None
+
+
+def _of_timeline(
+    con: Connection, run: Run, settings: Mapping[str, float], minor: Sequence[Finding], doubts: Mapping[int, Doubt]
+) -> Verdict:
+    """The verdict where no finding is worth listing: healthy only where the GPU computes nearly all the time."""
+    main = run.loops[0]
+    where = WHOLE if main.source == "unknown" else code(main.name)
+    small = _small(minor)
+    if main.id in doubts and doubts[main.id].kind == "held":
+        text = f"The GPU computes {pct(computing(main))} of {where}, but what sets its pace was not recorded"
+        return Verdict(state="cannot_tell", text=f"{text}: no fix could be priced.{small}")
+    if main.id in doubts:
+        given = "the time given" if main.iteration_ms_unprofiled else "the recorded time"
+        text = f"Replaying {where} does not give {given}, so no fix could be priced"
+        return Verdict(
+            state="cannot_tell", text=f"{text}; as recorded, the GPU computes {pct(recorded_computing(main))}.{small}"
+        )
+    share, enough = steady_computing(run), settings["min_computing_share"]
+    if share >= enough and computing(main) >= enough:
+        return Verdict(state="healthy", text=_healthy(con, run, main, settings))
+    worst = (
+        main if computing(main) < enough else min(run.loops, key=lambda one: (1 - computing(one)) * -one.share_of_span)
+    )
+    where = WHOLE if worst.source == "unknown" else code(worst.name)
+    text = f"The GPU computes only {pct(computing(worst))} of {where}{_instead(worst)}"
+    return Verdict(state="cannot_tell", text=f"{text}, and no rule that could be evaluated names a fix.{small}")
+
+
+def _instead(loop: Loop) -> str:
+    """Name what the GPU does for most of the rest."""
+    rest = {kind: share for kind, share in loop.budget.items() if kind in NOT_COMPUTING and share > 0}
+    if not rest:
+        return ""
+    kind = max(rest, key=lambda name: rest[name])
+    return f"; {pct(rest[kind])} it {NOT_COMPUTING[kind]}"
+
+
+def _small(minor: Sequence[Finding]) -> str:
+    """A sentence that names what fired and is too small to be listed first."""
+    names = sorted({finding.code for finding in minor if finding.gain.kind != "test_needed"})
+    return f" What fired ({', '.join(names)}) stands under smaller things." if names else ""
+
+
+NEAREST = {
+    "dram": "DRAM bandwidth", "l2": "the L2 cache", "l1": "the L1 cache or shared memory",
+    "memory": "the memory system", "pipe": "a compute pipe", "tensor": "the tensor cores",
+    "issue": "the issue of instructions", "sm": "SM throughput",
+}  # fmt: skip
+
+
+def unless_blind(
+    verdict: Verdict, run: Run, missing: Sequence[NotEvaluated], rules: Sequence[Rule], settings: Mapping[str, float]
+) -> Verdict:
+    """The verdict on kernels alone, unless too many rules lacked what they need to call a kernel healthy.
+
+    At a peak of the hardware few rules could find anything; below it, each rule that lacks its counters may be the one.
+    """
+    about = {rule.code for rule in rules if rule.kind == "finding" and "kernel_profiles" in rule.requires}
+    blind = about & {outcome.rule.code for outcome in missing}
+    slowest = run.kernels[0]
+    busy_pct, nearest = slowest.facts.get("busy_pct", 0.0), slowest.facts.get("limit")
+    if not blind:
+        return verdict
+    lack = f"{len(blind)} of {len(about)} rules about kernels lack their counters"
+    at_peak = nearest in ("dram", "pipe", "tensor") and busy_pct >= settings["roof_reached_pct"]
+    if 2 * len(blind) < len(about) and at_peak:  # caches and issue may be busy with work that need not be done
+        return verdict.model_copy(update={"text": f"{verdict.text} On this page {lack}."})
+    text = f"Too little was measured to judge: {lack}"
+    if nearest in NEAREST:
+        text = (
+            f"{code(slowest.name)} is limited by {NEAREST[nearest]}, {pct(busy_pct / 100)} of its peak;"
+            f" why, cannot be known: {lack}"
+        )
+    elif nearest == "latency":
+        text = f"{code(slowest.name)} keeps no unit more than {pct(busy_pct / 100)} busy; why, cannot be known: {lack}"
+    return Verdict(
+        state="cannot_tell",
+        text=f"{text}. Profile with `--set full` and give the .ncu-rep, or its raw page (`--csv --page raw`).",
+    )
+
+
+def _healthy(con: Connection, run: Run, main: Loop, settings: Mapping[str, float]) -> str:
+    """Say what is well, and what a timeline cannot show: the efficiency of the kernels that fill the GPU."""
+    works = f"the GPU computes {pct(computing(main))} of {code(main.name)}"
+    least = f"{100 * settings['min_share_expected']:g} %"
+    text = f"The timeline is healthy: {works}, and no fix that gpudiag knows is worth {least} or more."
+    row = con.execute(
+        "select short, sum(share) as part from kernel_use where loop = ?"
+        " group by short order by part desc, short limit 1",
+        [main.id],
+    ).fetchone()
+    if row is None or any(kernel.share_of_loop is not None for kernel in run.kernels):
+        return text
+    name, part = clean(row[0]), float(row[1])
+    if part < settings["min_share_bound"]:  # graphs traced as one block hide what runs in them
+        return f"{text} What runs inside its CUDA graphs was not recorded."
+    other = " None of the kernels profiled runs in it." if run.kernels else ""
+    return (
+        f"{text}{other} Whether its kernels are fast it cannot tell; {code(name)} takes {pct(part)}:"
+        " `gpudiag next` says how to measure it."
+    )
+
+
+def recorded_computing(loop: Loop) -> float:
+    """The part of the recorded iteration in which the GPU computes."""
+    return loop.budget.get("compute", 0.0)
+
+
+def computing(loop: Loop) -> float:
+    """The part of an iteration in which the GPU computes; of its unprofiled time, where that is given.
+
+    A copy that nothing hides and an exchange between GPUs keep the GPU from computing: they are no work done.
+    """
+    before = loop.iteration_ms_unprofiled or loop.iteration_ms
+    return min(1.0, loop.budget.get("compute", 0.0) * loop.iteration_ms / before) if before else 0.0
+
+
+def steady_computing(run: Run) -> float:
+    """The part of all loops' time in which the GPU computes."""
+    whole = sum(loop.share_of_span for loop in run.loops)
+    return sum(computing(loop) * loop.share_of_span for loop in run.loops) / whole if whole else 0.0
+
+
+def _top(run: Run, first: Finding, wide: float) -> str:
+    gain = first.gain
+    if gain.kind == "test_needed" and gain.basis == "kernel" and first.severity == "info":
+        return f"{_sentence(first.message)} The sections given do not tell why."
+    if gain.kind == "test_needed":
+        return f"{first.title}; only an experiment can tell what it costs."
+    loop = next((loop for loop in run.loops if loop.id == gain.loop), None)
+    if loop and gain.after_ms == 0:
+        return f"{first.title}: that is all of {code(loop.name)}."
+    of = f"an iteration of {code(loop.name)}" if loop else "the kernel's time"
+    if loop and loop.source == "unknown":
+        of = "the recorded work"
+    if gain.uncertain and gain.interval:
+        least, most = gain.interval
+        saved = f"between {pct(least)} and {pct(most)} of {of}, with {pct(gain.share)} expected"
+        return f"{first.title}. Fixing it would save {saved}."
+    size = {"expected": "about", "lower_bound": "at least"}.get(gain.kind, "at most")
+    return f"{first.title}. Fixing it would save {size} {pct(gain.share)} of {of}{_between(gain, wide)}."
+
+
+def _sentence(text: str) -> str:
+    """The first sentence of a text."""
+    return text.split(". ", maxsplit=1)[0].rstrip(".") + "."
+
+
+def _between(gain: Gain, wide: float) -> str:
+    """The interval, where `about` alone would promise too much certainty."""
+    if gain.kind != "expected" or gain.interval is None:
+        return ""
+    least, most = gain.interval
+    return f" (between {pct(least)} and {pct(most)})" if most - least > wide else ""
+
+
+def _nothing_recorded(con: Connection) -> str | None:
+    """Explain why nothing can be said when neither GPU work nor kernel profiles nor a CPU-only loop were recorded."""
+    row = con.execute("select (select count(*) from gpu_op), (select count(*) from kernel_profile)").fetchone()
+    assert row is not None
+    if row[0] or row[1]:
+        return None
+    known = con.execute("select how from capability where name = 'gpu_ops' and how is not null").fetchall()
+    because = known[0][0] if known else "the capture holds none"
+    return f"No GPU activity was recorded, because {clause(clean(because))}; nothing can be said about the GPU."
+
+
+def doubts(run: Run, ledger: GainCalculator, findings: Sequence[Finding]) -> dict[int, Doubt]:
+    """Return why a loop's replay is not believed, by loop. Without a finding the main loop is replayed all the same."""
+    if not findings and run.loops and run.loops[0].source != "unknown":
+        ledger.model(run.loops[0])
+    return ledger.doubts
+
+
+def unreplayed(run: Run, doubts: Mapping[int, Doubt]) -> tuple[Note, ...]:
+    """A note for each loop whose replay is not to be believed."""
+    return tuple(
+        Note(code="REPLAY", title="A loop could not be replayed", text=_doubt(loop, doubts[loop.id]))
+        for loop in run.loops
+        if loop.id in doubts
+    )
+
+
+def _doubt(loop: Loop, doubt: Doubt) -> str:
+    if doubt.kind == "held":
+        return (
+            f"The GPU computes {pct(computing(loop))} of {code(loop.name)}, but replaying it without any work takes"
+            f" nearly as long ({pct(1 + doubt.off)}): a wait whose cause was not recorded sets the pace of the replay,"
+            " so the gains of fixes are bounds only."
+        )
+    return (
+        f"Replaying {code(loop.name)} takes {pct(abs(doubt.off))} {'less' if doubt.off < 0 else 'more'} than"
+        f" {'the time given' if loop.iteration_ms_unprofiled else 'it took'}, and the profiler does not explain the"
+        " rest: the gains of its fixes are bounds only."
+    )

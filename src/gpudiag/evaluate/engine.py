@@ -1,0 +1,332 @@
+"""Rule × store → outcome: fired with rows, clear, or not evaluated because …; then suppressors have their say.
+
+Packaged rules run here, on the locked store. Rules from a user's folder run in `sandbox`, in a process of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import duckdb
+from pydantic import Field
+
+from gpudiag.evaluate import missing_counters, row_check
+from gpudiag.evaluate.row_check import ID_LISTS
+from gpudiag.library.load import Library
+from gpudiag.library.sql_check import first_line
+from gpudiag.model import Clear, Fired, Frozen, Gap, Note, NotEvaluated, Outcome, Row, Rule, Suppressed
+from gpudiag.store import query
+from gpudiag.store.query import plain
+from gpudiag.text import iteration_words
+from gpudiag.text.templating import TemplateProblem, clean, render
+
+__all__ = ["Evaluation", "Known", "by_loop", "conclude", "evaluate", "evaluate_all", "message", "plain", "title"]
+
+Connection = duckdb.DuckDBPyConnection
+
+_STATES = ("recorded", "unknown", "not_recorded")
+_CHECK = "gpudiag rules check"
+_AT_ONCE = 2  # queries at a time
+PLACEHOLDER = "FILL IN"  # what `gpudiag rules new` leaves for the author to write
+
+
+class Evaluation(Frozen):
+    """Outcomes of all rules on one store.
+
+    weakened: code → the reasons why less is certain of it; doubts: why nobody may call the timeline healthy.
+    """
+
+    outcomes: tuple[Outcome, ...]
+    suppressed: tuple[Suppressed, ...] = ()
+    notes: tuple[Note, ...] = ()
+    weakened: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def fired(self) -> tuple[Fired, ...]:
+        """Findings with the rows that no suppressor vetoed, by code."""
+        return tuple(o for o in self.outcomes if isinstance(o, Fired) and o.rule.kind == "finding")
+
+    @property
+    def clear(self) -> tuple[Clear, ...]:
+        """Findings looked for and not there. A rule whose every row was vetoed is suppressed, not clear."""
+        vetoed = {item.code for item in self.suppressed}
+        found = (o for o in self.outcomes if isinstance(o, Clear) and o.rule.kind == "finding")
+        return tuple(o for o in found if o.rule.code not in vetoed and not o.gaps)
+
+    @property
+    def failed(self) -> bool:
+        """Return whether a rule could not be run for a reason other than missing evidence."""
+        return any(outcome.hint == _CHECK for outcome in self.not_evaluated)
+
+    @property
+    def not_evaluated(self) -> tuple[NotEvaluated, ...]:
+        return tuple(
+            left
+            for outcome in self.outcomes
+            if (left := outcome if isinstance(outcome, NotEvaluated) else _partly(outcome))
+        )
+
+    @property
+    def gaps(self) -> tuple[tuple[str, Gap], ...]:
+        """Launches that a rule could not judge, each with the rule's code."""
+        return tuple((o.rule.code, gap) for o in self.outcomes if isinstance(o, Fired | Clear) for gap in o.gaps)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Data that every rule of one evaluation shares: the library, what the captures recorded, and the loops."""
+
+    library: Library
+    states: Mapping[str, str]
+    loops: Mapping[int, Row]
+    ends: Mapping[str, int] = field(default_factory=dict)  # list of ids → the first id that there is not
+
+    @classmethod
+    def of(cls, library: Library, con: Connection) -> Known:
+        loops = {row["id"]: row for row in query.run(con, "select * from loop")}
+        return cls(
+            library,
+            capability_states(con),
+            loops,
+            row_check.id_ends(con, library.view_names) if library.user_codes else {},
+        )
+
+
+def evaluate_all(library: Library, con: Connection, store: Path | None = None) -> Evaluation:
+    """Every rule over the store, suppressors applied. `store` is the same store's file, readable by another
+    process (nothing holds it open for writing); it is needed only when the library has rules of the user's.
+    """
+    known = Known.of(library, con)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:  # a query is mostly planned, on one core
+        lanes = [(library.packaged_rules[lane::_AT_ONCE], con.cursor()) for lane in range(_AT_ONCE)]
+        ran = pool.map(lambda lane: [evaluate(rule, lane[1], library, known) for rule in lane[0]], lanes)
+        outcomes = [outcome for lane in ran for outcome in lane]
+    if library.user_rules:
+        outcomes += evaluate_user_rules(known, store)
+    return conclude(sorted(outcomes, key=lambda outcome: outcome.rule.code), known)
+
+
+def evaluate(rule: Rule, con: Connection, library: Library, known: Known | None = None) -> Outcome:
+    """One rule over one store; rows as the query orders them, worst first. No suppressor is applied."""
+    known = known or Known.of(library, con)
+    missing = missing_evidence(rule, known)
+    if missing:
+        return missing
+    try:
+        rows = query.run(con, rule.query, {name: param.value for name, param in rule.params.items()})
+        gaps, launches = missing_counters.gaps(con, rule)
+    except duckdb.Error as error:
+        return NotEvaluated(rule=rule, reason=f"its query failed: {first_line(error)}", hint=_CHECK)
+    if gaps and len(gaps) == launches and not rows:
+        return NotEvaluated(rule=rule, reason=missing_counters.of_all(gaps), hint=missing_counters.HINT)
+    outcome = outcome_of(rule, rows, known)
+    return outcome if isinstance(outcome, NotEvaluated) else outcome.model_copy(update={"gaps": gaps})
+
+
+def evaluate_user_rules(known: Known, store: Path | None) -> list[Outcome]:
+    """The user's rules, each in the sandbox; rows that later stages could not use are refused."""
+    from gpudiag.evaluate import sandbox  # only those who bring rules of their own pay for the subprocess machinery
+
+    outcomes: list[Outcome] = []
+    runnable: list[Rule] = []
+    for rule in known.library.user_rules:
+        if missing := missing_evidence(rule, known):
+            outcomes.append(missing)
+        elif keys := unwritten(rule):
+            reason = f"still says {PLACEHOLDER!r} in {', '.join(keys)}"
+            outcomes.append(NotEvaluated(rule=rule, reason=reason, hint=_CHECK))
+        else:
+            runnable.append(rule)
+    if store is None:
+        return outcomes + [NotEvaluated(rule=rule, reason="no store file for the sandbox to open") for rule in runnable]
+    library = known.library
+    results = sandbox.evaluate_untrusted(runnable, store, library.user_views, library.view_names)
+    for rule, result in zip(runnable, results, strict=True):
+        if not isinstance(result, str):
+            result = row_check.unfit(rule, result, known.loops.keys(), known.ends) or row_check.without_repeats(result)
+        if isinstance(result, str):
+            outcomes.append(NotEvaluated(rule=rule, reason=result, hint=_CHECK))
+        else:
+            outcomes.append(outcome_of(rule, result, known))
+    return outcomes
+
+
+def unwritten(rule: Rule) -> list[str]:
+    """Keys of the rule, in its own order, that still hold what `gpudiag rules new` left for the author to write."""
+    keys = ("title", "headline", "what", "message", "why", "check", "question", "not_a_problem_when")
+    texts = {key: getattr(rule, key) or "" for key in keys}
+    texts |= {f"params.{name}.why": param.why for name, param in rule.params.items()}
+    return [key for key, text in texts.items() if PLACEHOLDER in text]
+
+
+def capability_states(con: Connection) -> dict[str, str]:
+    """Capability → `recorded` when any input recorded it, else `unknown` when any cannot tell, else `not_recorded`."""
+    states: dict[str, str] = {}
+    for name, state in con.execute("select name, state from capability").fetchall():
+        seen = (states.get(name, "not_recorded"), state if state in _STATES else "unknown")
+        states[name] = min(seen, key=_STATES.index)
+    return states
+
+
+def missing_evidence(rule: Rule, known: Known) -> NotEvaluated | None:
+    """Explain why the rule cannot be judged when no input recorded something it requires. `a|b`: either will do."""
+    for wanted in rule.requires:
+        names = wanted.split("|")
+        if state_of(names, known) == "not_recorded":
+            abouts = [known.library.capability(name) for name in names]
+            reasons = [
+                about.missing if about else f"{name} was not recorded"
+                for about, name in zip(abouts, names, strict=True)
+            ]
+            return NotEvaluated(rule=rule, reason=", and ".join(reasons), hint=abouts[0].flag if abouts[0] else "")
+    return None
+
+
+def state_of(names: Iterable[str], known: Known) -> str:
+    """The best state of several kinds of evidence, any of which would do."""
+    return min((known.states.get(name, "not_recorded") for name in names), key=_STATES.index)
+
+
+def outcome_of(rule: Rule, rows: Sequence[Row], known: Known) -> Outcome:
+    """Rows into an outcome. None where nobody knows whether the evidence was recorded is not `clear`."""
+    try:
+        # A suppressor speaks of each of its rows, a finding and a note of all rows of a loop.
+        alone = rule.kind == "suppressor"
+        rows = query.anyhow(rows) if alone else query.settled(rows)
+        groups = [[row] for row in rows] if alone else list(by_loop(rows).values())
+        for group in groups:
+            message(rule, group, known.loops)
+            title(rule, group, known.loops)
+    except TemplateProblem as problem:
+        return NotEvaluated(rule=rule, reason=f"its sentence cannot be written: {problem}", hint=_CHECK)
+    if rows:
+        return Fired(rule=rule, rows=tuple(rows))
+    for wanted in rule.requires:
+        names = wanted.split("|")
+        if state_of(names, known) == "unknown":
+            about = known.library.capability(names[0])
+            reason = (
+                f"the file does not say whether it recorded {about.meaning if about else wanted}, and shows nothing"
+            )
+            return NotEvaluated(rule=rule, reason=reason, hint=about.flag if about else "")
+    return Clear(rule=rule)
+
+
+def by_loop(rows: Sequence[Row]) -> dict[int | None, list[Row]]:
+    """Rows of each loop, in their order: a finding is one (code, loop)."""
+    groups: dict[int | None, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row.get("loop"), []).append(row)
+    return groups
+
+
+def message(rule: Rule, rows: Sequence[Row], loops: Mapping[int, Row]) -> str:
+    """The rule's sentence for these rows. Raises TemplateProblem."""
+    return _of_iterations(rule.message, rule, rows, _loop_of(rows, loops))
+
+
+def title(rule: Rule, rows: Sequence[Row], loops: Mapping[int, Row]) -> str:
+    """The rule's headline, or its title, for these rows. Raises TemplateProblem."""
+    return _of_iterations(rule.headline or rule.title, rule, rows, _loop_of(rows, loops))
+
+
+def _of_iterations(template: str, rule: Rule, rows: Sequence[Row], loop: Row | None) -> str:
+    """The sentence in words that hold of the loop, or of the run where nothing repeats. Raises TemplateProblem."""
+    text = render(template, rule, rows, loop)
+    repeats = loop is None or "unknown" not in (loop.get("source"), loop.get("period_source"))
+    return iteration_words.counted(text) if repeats else iteration_words.of_run(text)
+
+
+def _loop_of(rows: Sequence[Row], loops: Mapping[int, Row]) -> Row | None:
+    owners = {row.get("loop") for row in rows}
+    owner = owners.pop() if len(owners) == 1 else None
+    return None if owner is None else loops.get(owner)
+
+
+def conclude(outcomes: Sequence[Outcome], known: Known) -> Evaluation:
+    """Apply suppressors to findings, and iteration hygiene rules into notes and weaker confidence."""
+    vetoes = {o.rule.code: o for o in outcomes if isinstance(o, Fired) and o.rule.kind == "suppressor"}
+    suppressed: list[Suppressed] = []
+    notes: list[Note] = []
+    weakened: dict[str, tuple[str, ...]] = {}
+    doubts: list[str] = []
+    final: list[Outcome] = []
+    for outcome in outcomes:
+        if isinstance(outcome, Fired) and outcome.rule.kind == "finding":
+            using = [vetoes[code] for code in outcome.rule.suppressed_by if code in vetoes]
+            outcome, entries = suppress(outcome, using, known.loops)
+            suppressed += entries
+        elif isinstance(outcome, Fired) and outcome.rule.kind == "hygiene":
+            summary = _notes(outcome, known.loops)
+            notes += summary
+            for code in outcome.rule.weakens:
+                weakened[code] = (*weakened.get(code, ()), *(note.text for note in summary))
+            doubts += [message(outcome.rule, rows, known.loops) for rows in _forbidding(outcome)]
+        final.append(outcome)
+    return Evaluation(
+        outcomes=tuple(final), suppressed=tuple(suppressed), notes=tuple(notes), weakened=weakened, doubts=tuple(doubts)
+    )
+
+
+def _forbidding(hygiene: Fired) -> list[list[Row]]:
+    """Rows, by loop, that leave too little to call a timeline healthy."""
+    groups = by_loop(hygiene.rows).values()
+    return [rows for rows in groups if any(row.get("forbids_healthy") is True for row in rows)]
+
+
+def _partly(outcome: Fired | Clear) -> NotEvaluated | None:
+    """Name the kernels that a rule could not judge, though it judged others."""
+    if not outcome.gaps:
+        return None
+    names = tuple(dict.fromkeys(gap.kernel for gap in outcome.gaps))
+    reason = missing_counters.reason(outcome.gaps)
+    return NotEvaluated(rule=outcome.rule, reason=reason, hint=missing_counters.HINT, kernels=names)
+
+
+def _notes(hygiene: Fired, loops: Mapping[int, Row]) -> list[Note]:
+    return [
+        Note(code=hygiene.rule.code, title=title(hygiene.rule, rows, loops), text=message(hygiene.rule, rows, loops))
+        for rows in by_loop(hygiene.rows).values()
+    ]
+
+
+def suppress(
+    finding: Fired, suppressors: Iterable[Fired], loops: Mapping[int, Row]
+) -> tuple[Fired | Clear, list[Suppressed]]:
+    """The finding without the rows and ids that suppressors veto, and a line for each veto that had an effect."""
+    rows: list[Row] = list(finding.rows)
+    entries: list[Suppressed] = []
+    for suppressor in suppressors:
+        for veto in suppressor.rows:
+            kept = [left for row in rows if (left := _without(row, veto, finding.rule)) is not None]
+            if kept != rows:
+                own = veto.get("reason")
+                reason = clean(str(own)) if own else message(suppressor.rule, [veto], loops)
+                entry = Suppressed(code=finding.rule.code, by=suppressor.rule.code, reason=reason)
+                entries += [] if entry in entries else [entry]
+            rows = kept
+    if not rows:
+        return Clear(rule=finding.rule, gaps=finding.gaps), entries
+    entries = [entry.model_copy(update={"partly": True}) for entry in entries]
+    return Fired(rule=finding.rule, rows=tuple(rows), gaps=finding.gaps), entries
+
+
+def _without(row: Row, veto: Row, rule: Rule) -> Row | None:
+    """`row` after `veto`: unchanged, with fewer ids, or None when nothing to price is left."""
+    if veto.get("loop") is not None and veto["loop"] != row.get("loop"):
+        return row
+    lists = {name: set(veto[name]) for name in ID_LISTS if veto.get(name) is not None}
+    if not lists:
+        return None
+    left = dict(row)
+    for name, ids in lists.items():
+        if row.get(name) is not None:
+            left[name] = [item for item in row[name] if item not in ids]
+    on = rule.price.on if rule.price else None
+    if on and not row.get(on) and row.get("profiles"):  # of a rule on both, a row about a profiled kernel
+        on = "profiles"
+    return None if on and row.get(on) and not left[on] else left

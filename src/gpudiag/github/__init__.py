@@ -1,0 +1,1 @@
+"""GitHub's API: pull requests and their comments."""

@@ -1,0 +1,90 @@
+"""Evidence that follows from the tables read, whatever the reader: what is known of each GPU, which call started what.
+
+Thresholds here say when a file counts as broken, not what is slow.
+"""
+
+from __future__ import annotations
+
+import duckdb
+
+# Capability → column of `device`, and what it is called in a sentence.
+_FACTS = {
+    "device_sms": ("sm_count", "the number of its multiprocessors"),
+    "device_generation": ("cc_major", "its compute capability"),
+    "device_memory": ("memory_bytes", "the size of its memory"),
+}
+# A cut at both ends leaves a few operations without their call; where a fifth have none, the ties themselves are lost.
+_MOST_UNTIED = 0.2
+
+
+def write(con: duckdb.DuckDBPyConnection) -> None:
+    """Add to `capability` what follows from the tables of the input read last."""
+    row = con.execute("select max(id) from input").fetchone()
+    if row is None or row[0] is None:
+        return
+    input_ = int(row[0])
+    found = [*_facts(con, input_), _correlation(con, input_)]
+    con.executemany(
+        "insert into capability (input, name, state, how) values (?, ?, ?, ?)",
+        [(input_, name, state, how) for name, state, how in found],
+    )
+
+
+def _facts(con: duckdb.DuckDBPyConnection, input_: int) -> list[tuple[str, str, str]]:
+    """Return whether the GPUs that did something are described; of a file in which none did anything, all of them."""
+    columns = ", ".join(f"count({column})" for column, _ in _FACTS.values())
+    row = con.execute(
+        f"""
+        with own as (select * from device where input = $input),
+        used as (select distinct device from gpu_op where device in (select id from own))
+        select count(*), {columns} from own where id in (from used) or not exists (from used)
+        """,
+        {"input": input_},
+    ).fetchone()
+    devices, *known = row or (0, 0, 0, 0)
+    result = []
+    for (name, (_, what)), count in zip(_FACTS.items(), known, strict=True):
+        if devices and count == devices:
+            result.append((name, "recorded", "the file describes the GPU"))
+        elif count:
+            result.append((name, "unknown", f"the file describes {count} of {devices} GPUs"))
+        else:
+            result.append((name, "not_recorded", f"the file does not describe the GPU, or not {what}"))
+    return result
+
+
+def _correlation(con: duckdb.DuckDBPyConnection, input_: int) -> tuple[str, str, str]:
+    """Return whether operations name the calls that started them. Nodes of a graph and unified memory have no call."""
+    row = con.execute(
+        """
+        select count(*), count(*) filter (api_call is null) from gpu_op
+        where device in (select id from device where input = ?) and graph_node is null
+          and not starts_with(coalesce(copy_kind, ''), 'unified')
+        """,
+        [input_],
+    ).fetchone()
+    ops, untied = row or (0, 0)
+    if ops and untied >= _MOST_UNTIED * ops:
+        return "correlation", "not_recorded", f"{untied} of {ops} GPU operations have no call that started them"
+    launches, lost = _launches(con, input_)
+    if ops and lost >= _MOST_UNTIED * launches > 0:
+        return "correlation", "not_recorded", f"{lost} of {launches} kernel launches have no kernel in the file"
+    return "correlation", "recorded", "operations carry the call that started them"
+
+
+def _launches(con: duckdb.DuckDBPyConnection, input_: int) -> tuple[int, int]:
+    """Count the calls that launch a kernel before the last operation begins, and those of which none is in the file."""
+    row = con.execute(
+        """
+        with own as (select api_call, start from gpu_op where device in (select id from device where input = $input)),
+        started as (select distinct api_call from own where api_call is not null)
+        select count(*), count(*) filter (s.api_call is null)
+        from api_call a left join started s on s.api_call = a.id
+        where a.name in (select id from name where regexp_matches(text, '^cu(da)?LaunchKernel'))
+          and a.start < (select max(start) from own)
+          and a.thread in (select t.id from thread t join process p on p.id = t.process
+                           where p.input = $input and p.id in (select process from gpu_op))
+        """,
+        {"input": input_},
+    ).fetchone()
+    return row or (0, 0)

@@ -1,0 +1,18 @@
+"""Limits on what an SQLite file may hold. No export comes near them; beyond them SQLite takes minutes or gigabytes."""
+
+from __future__ import annotations
+
+MOST_TABLES = 5_000
+"""Tables and indexes of one file: an export has about a hundred, and SQLite's time grows with their square."""
+
+DEEPEST = 20
+"""Levels of a table's pages; SQLite itself gives up below."""
+
+LONGEST_DEFAULT = 1_000
+"""Characters of a column's default value: rows that lack the column each take that much memory, and none on disk."""
+
+CHECKED_BYTES = 4 << 20
+"""Bytes of pages that are checked at once: this takes about ten times as much memory."""
+
+INTERRUPTIBLE = 100_000
+"""Steps of SQLite's machine between two moments at which a signal is heard: a few milliseconds."""

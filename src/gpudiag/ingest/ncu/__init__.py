@@ -1,0 +1,1 @@
+"""Nsight Compute reports and CSV pages as canonical tables."""

@@ -1,0 +1,1 @@
+"""Nsight Systems reports and exports as canonical tables."""

@@ -1,0 +1,321 @@
+"""Find and parse the knowledge: rules, views, remedies, settings and capabilities, packaged and the user's own.
+
+Parsing checks shape and names only; what a query does is checked by `sqlcheck` and, for everything at once, by
+`gpudiag rules check`. Rules and views from a user's folder are marked as such: they only ever run in the sandbox.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from gpudiag.errors import GpudiagError
+from gpudiag.library import folder as rulefolder
+from gpudiag.library import former_names, yaml_file
+from gpudiag.library.remedy import RemedyText, parse_remedy
+from gpudiag.library.rule_file import check_edits, near, parse_rule, validate
+from gpudiag.model import Frozen, Param, Rule, Text
+
+_NOT_RULES = {"settings.yaml", "capabilities.yaml", "renamed.yaml"}
+
+
+class Capability(Frozen):
+    """One kind of evidence: what it is, how to say that it is missing, and the flag that records it."""
+
+    meaning: Text
+    missing: Text
+    flag: Text
+    used_by: Text | None = None
+    """What uses it, where no rule asks for it by name."""
+    reserved: Text | None = None
+    """What will use it, where nothing does yet: no page advises to record it."""
+
+
+class RenamedRuleWarning(FutureWarning):
+    """A rule was named by an id that it no longer has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong in a rule, view or remedy file, for its author."""
+
+    path: Path
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.text}"
+
+
+@dataclass(frozen=True)
+class Library:
+    """Everything the tool knows. Immutable; `with_overrides` gives another one."""
+
+    rules: tuple[Rule, ...] = ()
+    views: tuple[tuple[str, str], ...] = ()
+    user_views: tuple[tuple[str, str], ...] = ()
+    remedies: Mapping[str, RemedyText] = field(default_factory=dict)
+    settings: Mapping[str, Param] = field(default_factory=dict)
+    capabilities: Mapping[str, Capability] = field(default_factory=dict)
+    sources: Mapping[str, yaml_file.YamlFile] = field(default_factory=dict)
+    user_codes: frozenset[str] = frozenset()
+    former: former_names.FormerNames = field(default_factory=former_names.FormerNames)
+    former_used: frozenset[str] = frozenset()
+    """Former names in the rules of the user."""
+
+    @cached_property
+    def by_code(self) -> dict[str, Rule]:
+        return {rule.code: rule for rule in self.rules}
+
+    @property
+    def packaged_rules(self) -> tuple[Rule, ...]:
+        """Rules that ship with the tool and may run in this process."""
+        return tuple(rule for rule in self.rules if rule.code not in self.user_codes)
+
+    @property
+    def user_rules(self) -> tuple[Rule, ...]:
+        """Rules from the user's folders: these run in the sandbox only."""
+        return tuple(rule for rule in self.rules if rule.code in self.user_codes)
+
+    @cached_property
+    def view_names(self) -> frozenset[str]:
+        """Packaged views and macros that rules may use: all but those whose name begins with an underscore.
+
+        What a user's file creates is known only once DuckDB's parser has read it: see `sandbox.create_views`.
+        """
+        names = (match[1].lower() for _, sql in self.views for match in _CREATES.finditer(sql))
+        return frozenset(name for name in names if not name.startswith("_"))
+
+    @property
+    def setting_values(self) -> dict[str, float]:
+        return {name: param.value for name, param in self.settings.items()}
+
+    def find(self, code_or_id: str) -> Rule:
+        """The rule of that code, id or former id. Raises GpudiagError with the nearest names."""
+        if rule := self.named(code_or_id):
+            return rule
+        names = [name for rule in self.rules for name in (rule.code, rule.id)]
+        raise GpudiagError(f"There is no rule {code_or_id!r}{near(code_or_id, names)}; see `gpudiag rules list`.")
+
+    def named(self, code_or_id: str) -> Rule | None:
+        """The rule of that code, id or former id, if there is one. Warns of a former id."""
+        rules = self.by_code | {rule.id: rule for rule in self.rules}
+        name = code_or_id.lower()
+        if rule := rules.get(code_or_id.upper()) or rules.get(name):
+            return rule
+        if rule := rules.get(self.former.rules.get(name, "")):
+            warnings.warn(f"The rule {name} is now called {rule.id} ({rule.code}).", RenamedRuleWarning, stacklevel=3)
+        return rule
+
+    def capability(self, name: str) -> Capability | None:
+        """The capability called `name`; `ncu_*` stands for any section that has no entry of its own."""
+        known, section = self.capabilities.get(name), self.capabilities.get("ncu_*")
+        if known or section is None or not name.startswith("ncu_"):
+            return known
+        texts = {key: text.replace("{section}", name.removeprefix("ncu_")) for key, text in section if text}
+        return section.model_copy(update=texts)
+
+    def with_overrides(self, values: Mapping[str, float]) -> Library:
+        """The library with other thresholds: `H01.min_idle_share` or `settings.idle_noise_ns` → value.
+
+        A rule may also be named by its id: `launch-bound.min_idle_share`.
+        """
+        rules, settings = dict(self.by_code), dict(self.settings)
+        for name, value in self._present(values).items():
+            owner, _, param = name.partition(".")
+            if owner not in rules and (rule := self.named(owner)):
+                owner = rule.code
+            if owner == "settings" and param in settings:
+                settings[param] = settings[param].model_copy(update={"value": float(value)})
+            elif owner in rules and param in rules[owner].params:
+                changed = rules[owner].params[param].model_copy(update={"value": float(value)})
+                params = {**rules[owner].params, param: changed}
+                rules[owner] = rules[owner].model_copy(update={"params": params})
+            else:
+                hint = near(name, self._threshold_names) or "; see `gpudiag rules show CODE`."
+                raise GpudiagError(f"There is no threshold {name!r}{hint}")
+        return replace(self, rules=tuple(rules[rule.code] for rule in self.rules), settings=settings)
+
+    def _present(self, values: Mapping[str, float]) -> dict[str, float]:
+        """Thresholds by their present names; warns of a former one."""
+        present: dict[str, float] = {}
+        for name, value in values.items():
+            new = name if name in self._threshold_names else self.former.threshold(name)
+            if new != name and new in self._threshold_names:
+                warnings.warn(f"--set {name}: is now called {new}.", former_names.FormerNameWarning, stacklevel=3)
+            present[new if new in self._threshold_names else name] = value
+        return present
+
+    @property
+    def _threshold_names(self) -> list[str]:
+        own = [f"settings.{name}" for name in self.settings]
+        return own + [f"{rule.code}.{name}" for rule in self.rules for name in rule.params]
+
+
+def packaged_dir() -> Path:
+    """The folder of the packaged rules: inside the installed package, else the checkout's own.
+
+    An editable install leaves a stale copy elsewhere; only these two places are ever looked at.
+    """
+    inside = Path(str(files("gpudiag"))) / "rules"
+    for folder in (inside, Path(__file__).resolve().parents[3] / "rules"):
+        if folder.is_dir():
+            return folder
+    raise GpudiagError(f"{inside}: the packaged rules are missing; reinstall gpudiag.")
+
+
+def is_packaged(folder: Path) -> bool:
+    """Return whether this is the packaged folder itself, as for a contributor who names it: its rules are known
+    already.
+    """
+    return folder.resolve() == packaged_dir().resolve()
+
+
+def load(
+    user_dirs: Iterable[Path] = (), *, packaged: Path | None = None, edits: frozenset[str] | None = None
+) -> Library:
+    """The packaged library and the user's folders. Raises GpudiagError on the first file that is wrong.
+
+    edits: the names that a price may give; None takes any, for those who price nothing.
+    """
+    user_dirs = list(user_dirs)
+    library, problems = scan(user_dirs, packaged=packaged, edits=edits)
+    if problems:
+        more = f" ({len(problems) - 1} more: `gpudiag rules check` lists all)" if len(problems) > 1 else ""
+        raise GpudiagError(f"{problems[0]}{more}")
+    former_names.warn(user_dirs, library.former_used, library.former)
+    return library
+
+
+def scan(
+    user_dirs: Iterable[Path] = (), *, packaged: Path | None = None, edits: frozenset[str] | None = None
+) -> tuple[Library, list[Problem]]:
+    """As `load`, but keeps going: what could be read, and every problem found."""
+    scanner = _Scanner(edits)
+    scanner.folder(packaged or packaged_dir(), own=True)
+    for folder in user_dirs:
+        if not Path(folder).is_dir():
+            raise GpudiagError(f"{folder}: is not a folder; --rules wants a folder of rules.")
+        if packaged or not is_packaged(Path(folder)):
+            scanner.folder(Path(folder), own=False)
+    return scanner.library(), scanner.problems
+
+
+class _Scanner:
+    """Collects files of several folders and notices what clashes."""
+
+    def __init__(self, edits: frozenset[str] | None) -> None:
+        self.edits = edits
+        self.problems: list[Problem] = []
+        self.rules: dict[str, Rule] = {}
+        self.sources: dict[str, yaml_file.YamlFile] = {}
+        self.user_codes: set[str] = set()
+        self.views: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
+        self.view_names: dict[str, str] = {}
+        self.remedies: dict[str, RemedyText] = {}
+        self.settings: dict[str, Param] = {}
+        self.former, self.former_used = former_names.FormerNames(), set[str]()
+        self.capabilities: dict[str, Capability] = {}
+
+    def library(self) -> Library:
+        return Library(
+            rules=tuple(sorted(self.rules.values(), key=lambda rule: rule.code)),
+            views=tuple(self.views[True]), user_views=tuple(self.views[False]), remedies=self.remedies,
+            settings=self.settings, capabilities=self.capabilities, sources=self.sources,
+            user_codes=frozenset(self.user_codes), former=self.former, former_used=frozenset(self.former_used),
+        )  # fmt: skip
+
+    def folder(self, root: Path, *, own: bool) -> None:
+        if own:
+            self.former = former_names.FormerNames.read(root / "renamed.yaml")
+            self._table(root / "settings.yaml", Param, self.settings)
+            self._table(root / "capabilities.yaml", Capability, self.capabilities)
+        try:
+            paths = rulefolder.files(root)
+        except GpudiagError as error:
+            self._problem(root, error)
+            return
+        for path in paths:
+            try:
+                if not own:
+                    rulefolder.check(path, root)
+                self._file(path, path.relative_to(root), own)
+            except GpudiagError as error:
+                self._problem(path, error)
+
+    def _file(self, path: Path, inside: Path, own: bool) -> None:
+        if path.name.endswith(".test.yaml"):
+            return
+        if inside.parts[0] == "views":
+            if path.suffix == ".sql":
+                self._view(path, inside, own)
+        elif inside.parts[0] == "remedies":
+            if path.suffix == ".md" and path.name != "README.md":
+                self._remedy(path)
+        elif path.suffix == ".yaml" and path.name not in _NOT_RULES:
+            self._rule(path, inside.parent.as_posix().strip("."), own)
+        elif path.suffix == ".yml" or (path.name in _NOT_RULES and not own):
+            raise GpudiagError(f"{path}: is not read; rules end in .yaml, and thresholds are set with --set.")
+
+    def _problem(self, path: Path, error: GpudiagError) -> None:
+        for text in str(error).splitlines():
+            match = re.match(rf"{re.escape(str(path))}(?::(\d+))?: ", text)
+            line, text = (int(match[1] or 1), text[match.end() :]) if match else (1, text)
+            self.problems.append(Problem(path, line, text))
+
+    def _rule(self, path: Path, family: str, own: bool) -> None:
+        file = yaml_file.read(path)
+        if not own and len(self.user_codes) >= rulefolder.MAX_RULES:
+            raise GpudiagError(f"{path}: is one rule more than the {rulefolder.MAX_RULES} that one run may have.")
+        if not own:
+            file, used = self.former.rule(file)
+            self.former_used |= used
+        rule = parse_rule(file, family)
+        check_edits(rule, file, self.edits)
+        for other in self.rules.values():
+            if rule.code == other.code or rule.id == other.id:
+                what = f"code {rule.code}" if rule.code == other.code else f"id {rule.id}"
+                taken = self.sources[other.code].path
+                raise GpudiagError(f"{file.where(('code',))}: {what} is taken by {taken}; choose another.")
+        self.rules[rule.code], self.sources[rule.code] = rule, file
+        if not own:
+            self.user_codes.add(rule.code)
+
+    def _view(self, path: Path, inside: Path, own: bool) -> None:
+        sql = yaml_file.read_text(path)
+        if not own:
+            sql, used = self.former.view(sql)
+            self.former_used |= used
+        names = [match[1].lower() for match in _CREATES.finditer(sql)]
+        if not names:
+            raise GpudiagError(f"{path}: creates no view or macro; write `create view NAME as select …`.")
+        for name in names:
+            if name in self.view_names:
+                raise GpudiagError(f"{path}: {name} is already created in {self.view_names[name]}; rename it.")
+            self.view_names[name] = str(path)
+        self.views[own].append((inside.relative_to("views").as_posix() if own else str(path), sql))
+
+    def _remedy(self, path: Path) -> None:
+        remedy = parse_remedy(path)
+        if remedy.id in self.remedies:
+            raise GpudiagError(f"{path}: remedy {remedy.id} exists already: {self.remedies[remedy.id].path}.")
+        self.remedies[remedy.id] = remedy
+
+    def _table(self, path: Path, model: type[Frozen], into: dict[str, Any]) -> None:
+        if not path.exists():
+            return
+        try:
+            file = yaml_file.read(path)
+            for name, value in (file.data or {}).items():
+                into[name] = validate(model, value, file, (name,))
+        except GpudiagError as error:
+            self._problem(path, error)
+
+
+_CREATES = re.compile(r"^[ \t]*create\s+(?:or\s+replace\s+)?(?:view|macro)\s+\"?(\w+)", re.I | re.M)

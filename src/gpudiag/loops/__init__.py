@@ -1,0 +1,1 @@
+"""Loops: where iterations begin and end, by annotation or by repetition."""

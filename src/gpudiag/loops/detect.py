@@ -1,0 +1,210 @@
+"""Cold start, steady state and teardown; loops and their iterations. Runs after reading and before any view is asked.
+
+A loop is found from NVTX ranges that repeat (`step_0`, `step_1` … are one loop; alternating siblings such as `data` and
+`train` are one loop too), else from the period of the GPU operations, else the whole steady state counts as one
+iteration and says so. An iteration lasts from its start to the next iteration's start: what happens between two ranges
+(waiting for the next batch, logging) belongs to the loop. The first iterations are warm-up and never count.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import duckdb
+
+from gpudiag.loops.clip import WHOLE, SelectedRanges
+from gpudiag.loops.from_nvtx import loops_from_nvtx
+from gpudiag.loops.from_period import loop_from_period, whole_run
+from gpudiag.loops.iteration_bounds import DONE, Found, Iterations, Settings, belonging, kernel_work, temporary
+
+Connection = duckdb.DuckDBPyConnection
+
+
+def detect(con: Connection, part: SelectedRanges = WHOLE) -> None:
+    """Fill `loop`, `iteration` and `window` from the events in the store; replaces what was there.
+
+    part: what was selected, where that is not all. Needs the settings and the macros of the rules library to be loaded.
+    """
+    con.execute('delete from loop; delete from iteration; delete from "window"')
+    settings: Settings = dict(con.execute("select name, value from setting").fetchall())
+    owners = belonging(con)
+    part = replace(part, cut_iterations=settings["cut_iterations"])
+    if part.repeats(settings["min_iterations"]):
+        loops = part.found(owners)
+    else:
+        loops = part.whole_iterations(con, loops_from_nvtx(con, settings, owners))
+        for (process,) in con.execute("select distinct process from gpu_op order by 1").fetchall():
+            _look_further(con, loops, process, settings, owners, part)
+    _write(con, [loop for loop in loops if loop.runs], settings)
+
+
+def _look_further(
+    con: Connection,
+    loops: list[Found],
+    process: int,
+    settings: Settings,
+    owners: Mapping[int, tuple[str, int]],
+    part: SelectedRanges,
+) -> None:
+    """Another loop of a process, unless those that were annotated stand for it."""
+    inside = _annotated_work(con, loops, process)
+    if _explained(con, inside, process, settings):
+        return
+    few = None if inside[1] else part.few_steps(process)
+    if few:
+        iterations = len(few.runs[0].bounds)
+        cut = {
+            **settings,
+            "min_coverage": settings["min_coverage"] * iterations / (iterations + 2),
+        }  # as may be one at each end
+        if _explained(con, _annotated_work(con, [few], process), process, cut):
+            _add(loops, few, process, owners)
+            return
+    found = part.whole_iteration(con, loop_from_period(con, process, settings, late=inside[1] < settings["min_ops"]))
+    if found is None and inside[1] >= settings["min_ops"]:
+        return  # nothing else repeats: what the annotated iterations do not hold is start-up or comes after them
+    for loop in loops:
+        loop.runs = [run for run in loop.runs if run.process != process]
+    if found := found or part.of_process(process) or part.clipped(con, whole_run(con, process, settings)):
+        _add(loops, found, process, owners)
+
+
+def _add(loops: list[Found], found: Found, process: int, owners: Mapping[int, tuple[str, int]]) -> None:
+    """Add a loop found without annotations; ranks of one job that repeat the same kernels share one."""
+    for loop in loops:
+        same = (loop.name, loop.source) == (found.name, found.source) and owners[process][0] == "job"
+        if same and any(owners[run.process] == owners[process] for run in loop.runs):
+            loop.runs += found.runs
+            return
+    loops.append(found)
+
+
+def _annotated_work(con: Connection, loops: list[Found], process: int) -> tuple[float, int]:
+    """Kernel time (ns) and count inside the annotated iterations of a process."""
+    inside = [kernel_work(con, process, run.bounds) for loop in loops for run in loop.runs if run.process == process]
+    return sum(ns for ns, _ in inside), sum(n for _, n in inside)
+
+
+def _explained(con: Connection, inside: tuple[float, int], process: int, settings: Settings) -> bool:
+    """Return whether the annotated loops hold enough of the process's kernels to stand for what it does."""
+    time, count = kernel_work(con, process)
+    least = settings["min_coverage"]
+    return inside[1] > 0 and (inside[0] >= least * time or inside[1] >= least * count)
+
+
+def _write(con: Connection, loops: list[Found], settings: Settings) -> None:
+    for number, loop in enumerate(loops):
+        part = _analysed_part(con, loop, settings)
+        for run in loop.runs:
+            skip = 0 if run.begun else _warm_up(len(run.bounds), settings)
+            _write_iterations(con, number, run, skip, skip + math.ceil(part * (len(run.bounds) - skip)))
+    con.execute(
+        """
+        insert into loop
+        with found as (
+            select unnest(range(?)) as id, unnest(?::varchar[]) as name, unnest(?::varchar[]) as path,
+                   unnest(?::varchar[]) as source
+        ), steady as (
+            select loop, count(distinct process) as processes, count(*) filter (in_steady_state) as iterations,
+                   coalesce(sum("end" - start) filter (in_steady_state), 0) as length
+            from iteration group by loop
+        )
+        select f.id, f.name, f.path, f.source, s.processes, s.iterations, s.length,
+               coalesce(s.length / nullif(s.iterations, 0), 0), coalesce(s.length / nullif(sum(s.length) over (), 0), 0)
+        from found f join steady s on s.loop = f.id
+        """,
+        [len(loops), *([getattr(loop, field) for loop in loops] for field in ("name", "path", "source"))],
+    )
+    runs = [run for loop in loops for run in loop.runs]
+    _write_windows(con, [run.process for run in runs if run.begun], [run.process for run in runs if run.goes_on])
+
+
+def _write_iterations(con: Connection, loop: int, run: Iterations, first: int, enough: int) -> None:
+    """Add one process's iterations of a loop, moved to where the GPU had finished what was queued before them.
+
+    A host that runs far ahead passes its iterations in microseconds; the work of each is done much later. Only
+    iterations that will be analysed, from `first` up to `enough`, are moved, and of these none that was cut out of a
+    longer one.
+    """
+    with temporary(con, "found_iteration", start=run.bounds[:, 0], until=run.bounds[:, 1]):
+        con.execute(
+            f"""
+            insert into iteration
+            with done as ({DONE}), moved as (
+                select distinct t.start, greatest(t.start, coalesce(d.done, t.start)) as begins
+                from (from found_iteration where $moves and ordinal between $first and $enough) t
+                asof left join done d on d.start < t.start
+            ), bounded as (
+                select t.ordinal, coalesce(b.begins, t.start) as begins, coalesce(e.begins, t.until) as ends
+                from found_iteration t left join moved b on b.start = t.start left join moved e on e.start = t.until
+            )
+            select (select count(*) from iteration) + ordinal, $loop, $process, $thread, ordinal, begins,
+                   greatest(begins, ends), ordinal >= $first, ordinal < $enough
+            from bounded
+            """,
+            {
+                "loop": loop,
+                "process": run.process,
+                "thread": run.thread,
+                "first": first,
+                "moves": run.moves,
+                "enough": enough,
+                "last": int(run.bounds[min(enough, len(run.bounds) - 1), 1]),
+            },
+        )
+
+
+def _analysed_part(con: Connection, loop: Found, settings: Settings) -> float:
+    """The part of a loop's iterations worth analysing: all, unless its operations pass the setting max_ops."""
+    operations = 0
+    for run in loop.runs:
+        row = con.execute(
+            "select count(*) from gpu_op where process = ? and start >= ? and start < ?",
+            [run.process, int(run.bounds[0, 0]), int(run.bounds[-1, 1])],
+        ).fetchall()[0]
+        operations += int(row[0])
+    return min(1.0, settings["max_ops"] / max(operations, 1))
+
+
+def _warm_up(iterations: int, settings: Settings) -> int:
+    """Return the number of warm-up iterations: three or a tenth, at most half of few and a hundred of many."""
+    part = min(math.ceil(settings["warm_up_share"] * iterations), int(settings["warm_up_most"]))
+    wanted = max(int(settings["warm_up_iterations"]), part)
+    return 0 if iterations == 1 else min(wanted, iterations // 2)
+
+
+def _write_windows(con: Connection, begun: list[int], going_on: list[int]) -> None:
+    """Per process: before the first steady iteration, up to the last one's end, and after it, in the selected part.
+
+    begun, going_on: processes that were in the steady state where the part begins, and where it ends.
+    """
+    con.execute(
+        """
+        insert into "window"
+        with seen as (
+            select process, min(start) as first, max("end") as last from (
+                select process, start, "end" from api_call union all
+                select process, start, "end" from gpu_op union all
+                select process, start, "end" from nvtx_range
+            ) group by process
+        ), steady as (
+            select process, min(start) as first, max("end") as last
+            from iteration where in_steady_state group by process
+        ), clipped as (
+            select process, greatest(s.first, coalesce(p.start, s.first)) as first,
+                   least(s.last, coalesce(p."end", s.last)) as last
+            from seen s left join part p using (process)
+        ), bounded as (
+            select process, s.first, s.last,
+                   if(list_contains($begun, process), s.first, greatest(s.first, coalesce(t.first, s.last))) as begins,
+                   if(list_contains($going_on, process), s.last, least(s.last, coalesce(t.last, s.last))) as ends
+            from clipped s left join steady t using (process)
+        )
+        select process, 'cold_start', first, greatest(first, begins) from bounded union all
+        select process, 'steady_state', begins, ends from bounded where ends > begins union all
+        select process, 'teardown', ends, greatest(last, ends) from bounded
+        """,
+        {"begun": begun, "going_on": going_on},
+    )

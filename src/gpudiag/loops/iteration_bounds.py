@@ -1,0 +1,175 @@
+"""Iterations of a loop in each process, and the moment at which an iteration ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+Connection = duckdb.DuckDBPyConnection
+Settings = dict[str, float]
+Ints = NDArray[np.int64]
+Bounds = NDArray[np.int64]
+"""Where iterations begin and end, a row each, in ns: shape (iterations, 2)."""
+
+
+@dataclass(slots=True)
+class Iterations:
+    """The iterations of one loop in one process, before warm-up is cut."""
+
+    process: int
+    thread: int
+    bounds: Bounds
+    begun: bool = False
+    """Whether the loop was running where the selected part of the process begins."""
+    goes_on: bool = False
+    """Whether it was where that part ends."""
+    moves: bool = True
+    """Whether an iteration begins only where the GPU has done what was queued before it."""
+
+
+@dataclass(slots=True)
+class Found:
+    """A loop and who ran it. `source` is nvtx, period or unknown."""
+
+    name: str
+    path: str | None
+    source: str
+    runs: list[Iterations] = field(default_factory=list)
+
+
+_AT_ONCE = 1_000_000
+"""Values of an array that are handed over at a time: of more, the copies alone would fill the memory."""
+
+
+@contextmanager
+def temporary(con: Connection, table: str, **columns: Ints) -> Iterator[None]:
+    """Arrays of one length as a temporary table, while this is open; with their row numbers as `ordinal`.
+
+    A table, because the planner has to know how many rows there are, or it compares each with every operation.
+    """
+    # Dropping ends a result not read to its end, beside which nothing registers.
+    con.execute(f"drop table if exists {table}")
+    begun = "create temp table {table} as"
+    for first in range(0, max(1, len(next(iter(columns.values())))), _AT_ONCE):
+        part = {name: np.ascontiguousarray(values[first : first + _AT_ONCE]) for name, values in columns.items()}
+        part["ordinal"] = np.arange(first, first + len(next(iter(part.values()))))
+        con.register("handed_over", part)
+        try:
+            con.execute(f"{begun.format(table=table)} from handed_over")
+        finally:
+            con.unregister("handed_over")
+        begun = "insert into {table}"
+    yield
+    con.execute(f"drop table {table}")
+
+
+NEVER = -(2**62)
+_NEAR = 1_000
+"""Stretches of time that the longest iteration is looked for in."""
+
+
+def iteration_bounds(
+    con: Connection, starts: Ints, ended: Callable[[Ints], Ints], process: int, settings: Settings
+) -> Bounds:
+    """Start to next start; at a long pause and after the last iteration, to the end of the GPU work it queued (ns).
+
+    starts: when each iteration began, ascending; ended: returns, for iterations by position, when their marks ended.
+    """
+    # Iterations may be tens of millions: of arrays as long as that there are as few at a time as can be.
+    typical = float(np.median(np.diff(starts), overwrite_input=True)) if len(starts) > 1 else 0.0
+    broken = np.append(np.flatnonzero(np.diff(starts) > settings["break_factor"] * typical), len(starts) - 1)
+    until = np.maximum(starts[broken], ended(broken))
+    until = np.maximum(until, queued(con, process, starts[broken], until)[1])
+    until[:-1] = np.minimum(until[:-1], starts[broken[:-1] + 1])
+    bounds = np.empty((len(starts), 2), dtype=np.int64)
+    bounds[:, 0], bounds[:-1, 1] = starts, starts[1:]
+    bounds[broken, 1] = until
+    return bounds
+
+
+def queued(con: Connection, process: int, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
+    """Return when the GPU began and ended what each of these stretches of the host launched (ns), NEVER if nothing."""
+    with temporary(con, "queueing_iteration", start=starts, until=ends):
+        # Few iterations of many are asked for: calls near none of them are left out before they are sorted.
+        lengths = ends - starts
+        near = max(1, int(np.median(lengths)), int(lengths.max()) // _NEAR)
+        found = con.execute(
+            f"""
+            with asked as (select start, max(until) as until from queueing_iteration group by start), near as (
+                select distinct unnest(range(start // {near}, until // {near} + 1)) as stretch from asked
+            ), queued as (
+                select t.start, a.id
+                from (
+                    select id, start from api_call where process = $process and start between $first and $last
+                        and start // {near} in (select stretch from near)
+                ) a
+                asof join asked t on t.start <= a.start where a.start <= t.until
+            )
+            select q.start, min(o.start) as begun, max(o."end") as done from queued q join gpu_op o on o.api_call = q.id
+            where o.process = $process group by q.start order by q.start
+            """,
+            {"process": process, "first": int(starts[0]), "last": int(ends.max())},
+        ).fetchnumpy()
+    if not len(found["start"]):
+        return np.full(len(starts), NEVER), np.full(len(starts), NEVER)
+    at = np.minimum(np.searchsorted(found["start"], starts), len(found["start"]) - 1)
+    worked = found["start"][at] == starts
+    return np.where(worked, found["begun"][at], NEVER), np.where(worked, found["done"][at], NEVER)
+
+
+DONE = """
+    select a.start, max(o."end") over (order by a.start) as done
+    from gpu_op o join api_call a on a.id = o.api_call where o.process = $process and a.start < $last
+"""
+"""When the GPU had done all that was launched up to each call (ns), as a query."""
+
+
+def reached(con: Connection, process: int, moments: Ints) -> Ints:
+    """Return when the GPU had done what was launched before each of these moments, or the moment where that is later
+    (ns).
+    """
+    with temporary(con, "asked_moment", time=moments):
+        found: Ints = con.execute(
+            f"""
+            with done as ({DONE})
+            select greatest(m.time, coalesce(d.done, m.time)) as reached
+            from asked_moment m asof left join done d on d.start < m.time order by m.ordinal
+            """,
+            {"process": process, "last": int(moments.max())},
+        ).fetchnumpy()["reached"]
+    return found
+
+
+def belonging(con: Connection) -> dict[int, tuple[str, int]]:
+    """Process → what it belongs to: the job whose ranks were captured together, else its own input.
+
+    The same code in the processes of one of these is one loop.
+    """
+    owners: dict[int, tuple[str, int]] = {
+        process: ("input", number) for process, number in con.execute("select id, input from process").fetchall()
+    }
+    row = con.execute("select count(distinct o.process) from collective c join gpu_op o on o.id = c.gpu_op").fetchall()[
+        0
+    ]
+    if row[0] > 1:
+        joined = con.execute(
+            "select process, job from joined_ranks(setting('min_iterations'), setting('period_match'),"
+            " rank_spread_ns(), rank_clock_ns())"
+        ).fetchall()
+        owners |= {process: ("job", job) for process, job in joined}
+    return owners
+
+
+def kernel_work(con: Connection, process: int, bounds: Bounds | None = None) -> tuple[float, int]:
+    """Kernel and graph time (ns) and count of a process, or of the part of it within these iterations."""
+    within = " and start >= ? and start < ?" if bounds is not None else ""
+    row = con.execute(
+        f"select sum(\"end\" - start), count(*) from gpu_op where process = ? and kind in ('kernel', 'graph'){within}",
+        [process, *((int(bounds[0, 0]), int(bounds[-1, 1])) if bounds is not None else ())],
+    ).fetchall()[0]
+    return float(row[0] or 0), int(row[1])

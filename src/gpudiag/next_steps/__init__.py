@@ -1,0 +1,1 @@
+"""The next profile or experiment, and the command for it."""

@@ -1,0 +1,68 @@
+"""Edits of calls that hold the host: waits, allocations, whole calls."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpudiag.replay.edited_graph import ALLOCATING, SYNC, EditedGraph, EditTargets, but_launches, started_by
+from gpudiag.replay.edits.edit_spec import IDLE_AFTER, IDLE_IN_CALL, EditSpec
+
+
+def _drop_sync(draft: EditedGraph, chosen: EditTargets) -> None:
+    """Nobody needs the wait: what it waited for is not looked at before the next wait."""
+    draft.no_wait(chosen.calls)
+    calls = chosen.calls[draft.graph.record.calls.kind[chosen.calls] == SYNC]
+    draft.cost(calls, 0.0)
+
+
+DROP_SYNC = EditSpec(
+    "drop_sync",
+    "nothing is waited for in the selected calls; selected waits cost nothing",
+    _drop_sync,
+    idle_bound=(IDLE_IN_CALL, IDLE_AFTER),
+)
+
+
+def _drop_call(draft: EditedGraph, chosen: EditTargets) -> None:
+    """The call is not needed at all, nor what it copied or set; a kernel that it launched is work and stays."""
+    calls = but_launches(draft, chosen.calls)
+    draft.no_wait(calls)
+    draft.cost(calls, 0.0)
+    draft.without_ops(started_by(draft, calls))
+
+
+DROP_CALL = EditSpec(
+    "drop_call",
+    "the selected calls go with the GPU work that they started",
+    _drop_call,
+    idle_bound=(IDLE_IN_CALL, IDLE_AFTER),
+)
+
+
+def _run_async(draft: EditedGraph, chosen: EditTargets) -> None:
+    """The call only enqueues: it costs what a launch costs."""
+    draft.no_wait(chosen.calls)
+    draft.cost(chosen.calls, draft.usual_launch())
+
+
+RUN_ASYNC = EditSpec(
+    "run_async",
+    "the selected calls wait for nothing and cost the host a launch",
+    _run_async,
+    idle_bound=(IDLE_IN_CALL, IDLE_AFTER),
+)
+
+
+def _pool_allocation(draft: EditedGraph, chosen: EditTargets) -> None:
+    """A pool serves the request without the driver, and a free no longer waits for the GPU."""
+    calls = chosen.calls[np.isin(draft.graph.record.calls.kind[chosen.calls], ALLOCATING)]
+    draft.no_wait(calls)
+    draft.cost(calls, draft.settings["replay_pool_ns"])
+
+
+POOL_ALLOCATION = EditSpec(
+    "pool_allocation",
+    "the selected allocations and frees wait for nothing and cost a microsecond",
+    _pool_allocation,
+    idle_bound=(IDLE_IN_CALL, IDLE_AFTER),
+)

@@ -1,0 +1,335 @@
+"""The gain of a finding: the loop replayed with its edits, for each scenario of what the profiler cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import duckdb
+import numpy as np
+
+from gpudiag.model import Edit, Price, Row, Rule
+from gpudiag.replay import bounds, collectives, graph, overhead, simulate, trace
+from gpudiag.replay.edges import EdgeKind
+from gpudiag.replay.edited_graph import EditedGraph, EditTargets
+from gpudiag.replay.edits import registry
+from gpudiag.replay.trace import Floats, Ints, LoopTrace
+
+Connection = duckdb.DuckDBPyConnection
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """New length of the loop over the recorded one: the expected, the shortest and the longest plausible.
+
+    proven: what a rule that promises a bound may print: the shortest possible length for *at most*, the longest of
+    all guesses for *at least*.
+    """
+
+    expected: float
+    low: float
+    high: float
+    proven: float | None = None
+
+
+@dataclass(slots=True)
+class _Part:
+    """One process of the loop under one profiler overhead: the unedited length and what the fixes so far made of it."""
+
+    base_ns: float
+    draft: EditedGraph
+
+
+class LoopModel:
+    """A loop that can be replayed."""
+
+    def __init__(
+        self,
+        con: Connection,
+        graphs: Sequence[graph.Graph],
+        settings: Mapping[str, float],
+        unprofiled_ns: float | None,
+        meet: collectives.Rendezvous | None = None,
+    ) -> None:
+        self.con, self.settings, self.meet = con, settings, meet
+        self.graphs = collectives.without_waiting(graphs, meet) if meet else list(graphs)
+        if unprofiled_ns is None:
+            guesses = [tuple(plain for _ in graphs) for plain in overhead.plausible(settings)]
+        else:
+            guesses = [tuple(overhead.solve(g, unprofiled_ns * g.iterations, settings) for g in graphs)]
+        self.guesses = guesses
+        self.start = [self._parts(guess) for guess in guesses]
+        reached = sum(part.base_ns for part in self.start[0])
+        wanted = (unprofiled_ns or 0.0) * sum(one.iterations for one in graphs)
+        self.unexplained = reached / wanted - 1 if wanted else 0.0  # by which part the given time is missed
+
+    def _parts(self, guess: Sequence[overhead.Calibration]) -> list[_Part]:
+        pairs = zip(self.graphs, guess, strict=True)
+        drafts = [EditedGraph.of(one, calibration.durations(one), self.settings) for one, calibration in pairs]
+        return [_Part(*part) for part in zip(self._lengths(drafts), drafts, strict=True)]
+
+    def _lengths(self, drafts: Sequence[EditedGraph]) -> list[float]:
+        """Return how long each process takes (ns)."""
+        return [max(simulate.length(draft.graph, end), draft.at_least) for draft, end in self.ends(drafts)]
+
+    def ends(self, drafts: Sequence[EditedGraph]) -> list[tuple[EditedGraph, Floats]]:
+        """Each process's draft, the edges that its edits added among those of its graph, and the end of each of its
+        nodes (ns); ranks of one job wait for one another.
+        """
+        ready = [_with_edges(draft) if draft.added else (draft.graph, draft) for draft in drafts]
+        graphs = [one for one, _ in ready]
+        if self.meet:
+            times = [[getattr(d, name) for _, d in ready] for name in ("duration", "lag", "release")]
+            found = collectives.ends(graphs, times[0], times[1], times[2], self.meet)
+        else:
+            found = [simulate.replay(one, d.duration, d.lag, d.release) for one, d in ready]
+        return [(draft, end) for (_, draft), end in zip(ready, found, strict=True)]
+
+    def _edited(
+        self, drafts: list[EditedGraph], variant: Sequence[Edit], chosen: Sequence[EditTargets], *, shared: bool = False
+    ) -> list[EditedGraph]:
+        """The drafts, changed as the fix would. shared: ranks are balanced by moving work, not by removing it."""
+        for draft, selection in zip(drafts, chosen, strict=True):
+            registry.apply(draft, variant, selection)
+        for edit in registry.of(variant):
+            if edit.across_ranks and self.meet:
+                edit.across_ranks(drafts, self.meet, shared)
+        return drafts
+
+    def select(self, rule: Rule, rows: Sequence[Row]) -> list[EditTargets] | None:
+        """Return the finding's targets in each process; None when the replay cannot price it."""
+        price = rule.price
+        if price is None or price.on is None or price.on == "ranges":
+            return None
+        edits = registry.of(price.best)
+        if not all(edit.priced for edit in edits):
+            return None
+        chosen = [_select(self.con, price, rows, one.record) for one in self.graphs]
+        if any(edit.across_ranks for edit in edits):
+            return chosen if self.meet else None
+        return chosen if any(len(c.calls) + len(c.ops) + len(c.segments) for c in chosen) else None
+
+    def price(self, rule: Rule, chosen: Sequence[EditTargets]) -> Estimate:
+        """The loop with the finding fixed, over its length now."""
+        assert rule.price is not None
+        cautious, usual, best = rule.price.low, rule.price.expected or rule.price.best, rule.price.best
+        margin = self.settings["replay_margin" if len(self.start) == 1 else "replay_blind_margin"]
+        # What a rule says of a kernel ends at the hardware's limit, which no doubt passes.
+        measured = rule.price.on == "profiles" or (
+            rule.price.kind == "upper_bound" and all(edit.rewrites_kernel for edit in registry.of(best))
+        )
+        found: list[tuple[float, float]] = []  # the first is the usual fix under the usual guess
+        for number in range(len(self.start)):
+            for variant in dict.fromkeys((usual, cautious or usual, best)):
+                spread = self._spread(variant, chosen) if rule.price.kind == "expected" else [chosen]
+                found += [self._ratio(number, variant, each) for each in spread]
+                if any(edit.across_ranks for edit in registry.of(variant)):
+                    found.append(self._ratio(number, variant, chosen, shared=True))
+        expected = found[0][0]
+        margin *= 0.0 if measured else min(1.0, (1 - expected) / self.settings["replay_whole_doubt"])
+        # No fix makes the loop shorter than the work that it leaves to the busiest engine.
+        if rule.price.kind != "expected":  # a bound's doubt is in proportion to what it promises
+            doubt = 1.0 if measured else 1 + self.settings["replay_bound_margin"]
+            low = min(max(0.0, 1 - (1 - part) * doubt, least) for part, least in found)
+            if rule.price.kind == "lower_bound":
+                return Estimate(expected, low, 1.0, max(part for part, _ in found))
+            shortest = (self._shortest(number, best, chosen) for number in range(len(self.start)))
+            return Estimate(expected, low, 1.0, min(low, max(min(shortest), min(least for _, least in found))))
+        low = min(max(part * (1 - margin), least) for part, least in found)
+        return Estimate(expected, min(low, expected), min(max(part for part, _ in found) * (1 + margin), 1.0))
+
+    def _spread(self, variant: Sequence[Edit], chosen: Sequence[EditTargets]) -> list[Sequence[EditTargets]]:
+        """The selections; where kernels get faster also with the least and the most that the rule expects of it.
+
+        Where the rule says only what is likely, a timeline can only guess how far that is off.
+        """
+        if not _rewrites(variant):
+            return [chosen]
+        if any(len(c.least) and ((c.least < c.recoverable) | (c.most > c.recoverable)).any() for c in chosen):
+            return [chosen, *([replace(c, recoverable=getattr(c, end)) for c in chosen] for end in ("least", "most"))]
+        spread = self.settings["replay_kernel_spread"]
+        factors = (1.0, 1 / spread, spread)
+        return [
+            [replace(c, recoverable=1 - np.minimum(1.0, (1 - c.recoverable) * factor)) for c in chosen]
+            for factor in factors
+        ]
+
+    def fixed(
+        self, rule: Rule, chosen: Sequence[EditTargets], before: Sequence[EditedGraph] | None
+    ) -> list[EditedGraph]:
+        """The drafts after this fix, on top of those before it."""
+        assert rule.price is not None
+        drafts = [draft.copy() for draft in (before or [part.draft for part in self.start[0]])]
+        return self._edited(drafts, rule.price.expected or rule.price.best, chosen)
+
+    def remaining(self, drafts: Sequence[EditedGraph]) -> float:
+        """The length of edited drafts over the unedited one."""
+        total = sum(part.base_ns for part in self.start[0])
+        return sum(self._lengths(drafts)) / total if total > 0 else 1.0
+
+    def least(self, drafts: Sequence[EditedGraph]) -> float:
+        """Return what the busiest engine of the edited graphs needs, over the unedited length."""
+        total = sum(part.base_ns for part in self.start[0])
+        return min(1.0, sum(map(self._busy, drafts)) / total) if total > 0 else 0.0
+
+    def _busy(self, draft: EditedGraph) -> float:
+        """The work of the busiest engine (ns): a GPU's kernels, where they overlapped as they did, or one direction's
+        copies; less what times of two runs differ by.
+        """
+        ops = draft.graph.record.ops
+        needed = draft.duration[draft.graph.op]
+        most = 0.0
+        for device in np.unique(ops.device):
+            kernels = (ops.device == device) & (ops.kind == 0)
+            together = simulate.union(ops.start[kernels], ops.end[kernels]) / max(
+                float((ops.end - ops.start)[kernels].sum()), 1.0
+            )
+            engines = [needed[(ops.device == device) & (ops.direction == direction)].sum() for direction in (1, 2)]
+            most = max(most, float(needed[kernels].sum()) * min(1.0, together), *map(float, engines))
+        return most * (1 - self.settings["replay_same"])
+
+    def _shortest(self, number: int, variant: Sequence[Edit], chosen: Sequence[EditTargets]) -> float:
+        """The length that no way to make these edits goes below, over the unedited one."""
+        parts = self.start[number]
+        before = self.ends([part.draft for part in parts])
+        after = self._edited([part.draft.copy() for part in parts], variant, chosen)
+        found = [bounds.removable(draft, end, edited) for (draft, end), edited in zip(before, after, strict=True)]
+        if self.meet:  # what one rank saves, all that wait for it may
+            found = [(start - late, end - late) for (start, end), late in zip(found, self.meet.offset, strict=True)]
+            saved = len(parts) * bounds.covered(found)
+        else:
+            saved = sum(bounds.covered([one]) for one in found)
+        total = sum(part.base_ns for part in parts)
+        return max(0.0, 1 - saved / total) if total > 0 else 1.0
+
+    def _ratio(
+        self, number: int, variant: Sequence[Edit], chosen: Sequence[EditTargets], *, shared: bool = False
+    ) -> tuple[float, float]:
+        """The edited length over the unedited one, and what the busiest engine alone would need."""
+        parts = self.start[number]
+        total = sum(part.base_ns for part in parts)
+        drafts = self._edited([part.draft.copy() for part in parts], variant, chosen, shared=shared)
+        after, least = sum(self._lengths(drafts)), 0.0
+        if not _rewrites(variant):  # what a rewritten kernel takes is a guess
+            least = sum(map(self._busy, drafts))
+        return (min(1.0, after / total), min(1.0, least / total)) if total > 0 else (1.0, 0.0)
+
+
+def _rewrites(variant: Sequence[Edit]) -> bool:
+    """Return whether one of the edits changes how long kernels run."""
+    return any(edit.rewrites_kernel for edit in registry.of(variant))
+
+
+def model(
+    con: Connection, loop: int, settings: Mapping[str, float], unprofiled_ns: float | None
+) -> tuple[LoopModel | None, simulate.Doubt | None]:
+    """Return the loop's replay, or why it is not believed; neither where there is nothing to replay."""
+    graphs = []
+    for window in trace.windows(con, loop, settings["replay_min_cover"]):
+        found = trace.read(con, window)
+        if len(found.calls) and len(found.ops):
+            graphs.append(graph.build(found, settings))
+    if not graphs:
+        return None, None
+    recorded = sum(one.length for one in graphs)
+    meet = collectives.rendezvous(con, graphs)
+    alone = collectives.without_waiting(graphs, meet) if meet else graphs
+    ends = collectives.as_recorded(alone, meet) if meet else [simulate.replay(one) for one in graphs]
+    off = sum(simulate.length(one, end) for one, end in zip(alone, ends, strict=True)) / recorded - 1
+    if abs(off) > settings["replay_abstain"]:
+        return None, simulate.Doubt("missed", off)
+    if doubt := simulate.held(graphs, settings):
+        return None, doubt
+    fitted = LoopModel(con, graphs, settings, unprofiled_ns, meet)
+    if abs(fitted.unexplained) > settings["replay_abstain"]:
+        return None, simulate.Doubt("missed", fitted.unexplained)
+    return fitted, None
+
+
+def _with_edges(draft: EditedGraph) -> tuple[graph.Graph, EditedGraph]:
+    """The draft's graph with the edges that its edits added."""
+    one = draft.graph
+    extra = np.array(draft.added, dtype=np.int64).reshape(-1, 2)
+    wider = replace(
+        one,
+        source=np.concatenate([one.source, extra[:, 0]]),
+        target=np.concatenate([one.target, extra[:, 1]]),
+        lag=np.concatenate([draft.lag, np.zeros(len(extra))]),
+        edge_kind=np.concatenate([one.edge_kind, np.full(len(extra), int(EdgeKind.STREAM))]),
+    ).indexed()
+    return wider, replace(draft, graph=wider, lag=wider.lag, added=[])
+
+
+def _select(con: Connection, price: Price, rows: Sequence[Row], one: LoopTrace) -> EditTargets:
+    """Positions of what the rows name, in one window."""
+    nothing = np.zeros(0, dtype=np.int64)
+    ids: list[int] = []
+    parts: list[tuple[float, float, float]] = []
+    for row in rows:
+        listed = price.ids_of(row)
+        if listed is not None:
+            ids += listed
+            parts += [_parts_of(row)] * len(listed)
+    wanted = np.array(ids, dtype=np.int64)
+    if price.on in ("gpu_ops", "profiles"):
+        place, found = _positions(one.ops.id, wanted)
+        ops, first = np.unique(place[found], return_index=True)
+        calls = np.unique(one.ops.call[ops])
+        calls = calls[calls >= 0]
+        least, likely, most = np.array(parts, dtype=float).reshape(-1, 3)[found][first].T
+        return EditTargets(calls, calls, ops, likely, nothing, least, most)
+    if price.on == "idle_intervals":
+        calls, segments = _of_intervals(con, wanted, one)
+    else:
+        place, found = _positions(one.calls.id, wanted)
+        calls = segments = np.unique(place[found])
+    ops = np.flatnonzero(np.isin(one.ops.call, calls))
+    return EditTargets(calls, segments, ops, np.ones(len(ops)), _block(con, one, calls))
+
+
+def _parts_of(row: Row) -> tuple[float, float, float]:
+    """The part of its operations' time that a row's fix saves: at least, likely, at most."""
+    given = row.get("recoverable")
+    likely = min(1.0, max(0.0, float(given))) if isinstance(given, int | float) else 1.0
+    ends = (row.get("recoverable_low"), row.get("recoverable_high"))
+    low, high = (float(end) if isinstance(end, int | float) else likely for end in ends)
+    return max(0.0, min(low, likely)), likely, min(1.0, max(high, likely))
+
+
+def _of_intervals(con: Connection, intervals: Ints, one: LoopTrace) -> tuple[Ints, Ints]:
+    """The calls, and the calls whose host segments, in which the GPU idled during those intervals."""
+    rows = con.execute(
+        """
+        select distinct p.doing = 'segment' as segment, p.api_call, p.cause_call
+        from idle_interval p where p.loop = ? and p.idle_interval in (select unnest(?::integer[]))
+        """,
+        [one.window.loop, intervals.tolist()],
+    ).fetchall()
+    calls = [c for segment, call, cause in rows for c in ((cause,) if segment else (call, cause)) if c is not None]
+    segments = [call for segment, call, _ in rows if segment and call is not None]
+    return tuple(  # type: ignore[return-value]
+        np.unique(place[found])
+        for place, found in (_positions(one.calls.id, np.array(ids, dtype=np.int64)) for ids in (calls, segments))
+    )
+
+
+def _block(con: Connection, one: LoopTrace, calls: Ints) -> Ints:
+    """Calls of the ranges that exist only to read back what these calls read."""
+    rows = con.execute(
+        """
+        select api_call from readback_range where (loop, path) in (
+            select loop, path from readback_range where loop = ? and api_call in (select unnest(?::integer[])))
+        """,
+        [one.window.loop, one.calls.id[calls].tolist()],
+    ).fetchall()
+    place, found = _positions(one.calls.id, np.array([row[0] for row in rows], dtype=np.int64))
+    return np.unique(place[found])
+
+
+def _positions(known: Ints, wanted: Ints) -> tuple[Ints, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+    """Return the positions of the wanted ids among the known ones, and which of them exist."""
+    if not len(known):
+        return np.zeros(len(wanted), dtype=np.int64), np.zeros(len(wanted), dtype=bool)
+    order = np.argsort(known, kind="stable")
+    place = np.minimum(np.searchsorted(known[order], wanted), len(known) - 1)
+    return order[place], known[order[place]] == wanted

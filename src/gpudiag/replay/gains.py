@@ -1,0 +1,233 @@
+"""The gain of each finding, alone and after those above it: by replay where that can be, else as a bound.
+
+One ledger serves the order, the printed gains and what is left after each fix: no microsecond is promised twice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import duckdb
+
+from gpudiag.model import Basis, Gain, GainKind, Loop, RemedyGain, Row, Rule
+from gpudiag.replay import bounds
+from gpudiag.replay.edited_graph import EditedGraph, EditTargets
+from gpudiag.replay.estimate import Estimate, LoopModel, model
+from gpudiag.replay.simulate import Doubt
+
+Connection = duckdb.DuckDBPyConnection
+
+
+@dataclass(slots=True, eq=False)
+class PricedFinding:
+    """One (code, loop) with what its fix removes; `weight` is the loop's part of the steady time."""
+
+    rule: Rule
+    rows: list[Row]
+    loop: Loop | None
+    total_ns: float
+    claim: bounds.Claim
+    weight: float
+    model: LoopModel | None = None
+    chosen: list[EditTargets] | None = None
+    price: Estimate | None = None
+
+    @property
+    def key(self) -> int | None:
+        """The loop it belongs to; None for profiled kernels."""
+        return self.loop.id if self.loop else None
+
+    @property
+    def untested(self) -> bool:
+        """Return whether only an experiment can decide: the rule says so, or nothing proves a number for any row."""
+        price = self.rule.price
+        return price is None or price.kind == "test_needed" or all(price.unproven(row) for row in self.rows)
+
+    @property
+    def expected(self) -> bool:
+        """Return whether the replay gives an expected gain; else only a bound is known."""
+        return self.price is not None and self.rule.price is not None and self.rule.price.kind == "expected"
+
+    @property
+    def bounded(self) -> bool:
+        """Return whether the replay gives an upper bound on the gain and no more."""
+        return self.price is not None and self.rule.price is not None and self.rule.price.kind == "upper_bound"
+
+    @property
+    def share(self) -> float:
+        """The part of the loop, or of the kernels' time, that the fix alone removes."""
+        if self.price is not None:
+            return 1 - (self.price.low if self.bounded else self.price.expected)
+        return self.part(self.claim)
+
+    @property
+    def proven(self) -> float:
+        """The length that a bound promises and proves, over the length now."""
+        assert self.price is not None
+        return self.price.low if self.price.proven is None else self.price.proven
+
+    def part(self, claim: bounds.Claim) -> float:
+        """The part of the loop that a claim removes; of its unprofiled time, where that is given.
+
+        The profiler slows the host alone: idle time shrinks by what it added, busy time does not.
+        """
+        given = self.loop.iteration_ms_unprofiled if self.loop else None
+        if self.loop is None or given is None:
+            return bounds.measure(claim, self.total_ns)
+        whole = claim.get(bounds.WHOLE, 0.0) / self.total_ns if self.total_ns > 0 else 0.0  # a share stays a share
+        intervals = {key: ns for key, ns in claim.items() if key != bounds.WHOLE}
+        removed = _removed(intervals, self.total_ns, _idle_scale(self.loop)) * self.loop.iteration_ms / given
+        return min(1.0, whole + removed)
+
+
+@dataclass(slots=True)
+class AppliedFixes:
+    """State of one loop after the fixes applied so far."""
+
+    claim: bounds.Claim = field(default_factory=dict)
+    drafts: list[EditedGraph] | None = None
+    replayed: float = 1.0  # by the replay
+    bounded: float = 1.0  # by fixes that only a bound is known of
+    least: float = 0.0  # what the busiest engine needs for the work that is left
+
+    @property
+    def left(self) -> float:
+        """Return what is left of the loop."""
+        return max(self.replayed * self.bounded, self.least)
+
+
+class GainCalculator:
+    """Prices findings and remembers what those taken so far removed."""
+
+    def __init__(self, con: Connection, settings: Mapping[str, float], loops: Sequence[Loop]) -> None:
+        self.con, self.settings = con, settings
+        self.loops = {loop.id: loop for loop in loops}
+        self.models: dict[int, tuple[LoopModel | None, Doubt | None]] = {}
+        self.items: dict[tuple[str, int | None], PricedFinding] = {}  # by code and loop
+
+    def item(self, rule: Rule, rows: list[Row], loop: Loop, total_ns: float) -> PricedFinding:
+        """A finding of a loop, priced alone."""
+        proven = [row for row in rows if not (rule.price and rule.price.unproven(row))]
+        claim = bounds.claim(self.con, rule, proven, loop.id, total_ns)
+        item = PricedFinding(rule, rows, loop, total_ns, claim, loop.share_of_span)
+        self.items[rule.code, loop.id] = item
+        if item.untested:
+            return item
+        item.model, _ = self.model(loop)
+        item.chosen = item.model.select(rule, proven) if item.model else None
+        if item.model and item.chosen:
+            item.price = item.model.price(rule, item.chosen)
+        return item
+
+    def of_remedies(self, item: PricedFinding) -> dict[str, RemedyGain]:
+        """Return what each remedy is worth that does less or other than the usual fix, by its id."""
+        price, loop = item.rule.price, item.loop
+        if price is None or loop is None or not (item.model and item.chosen and item.expected):
+            return {}
+        before = loop.iteration_ms_unprofiled or loop.iteration_ms
+        found = {}
+        for remedy, edits in price.remedies.items():
+            own = price.model_copy(update={"low": (), "expected": edits, "high": (), "remedies": {}})
+            worth = item.model.price(item.rule.model_copy(update={"price": own}), item.chosen)
+            after, low, high = (before * part for part in (worth.expected, worth.low, worth.high))
+            found[remedy] = RemedyGain(
+                before_ms=before, after_ms=after, low_ms=low, high_ms=high, share=1 - worth.expected
+            )
+        return found
+
+    def model(self, loop: Loop) -> tuple[LoopModel | None, Doubt | None]:
+        """Return the loop's replay, built once, or why it is not believed."""
+        if loop.id not in self.models:
+            given = loop.iteration_ms_unprofiled
+            self.models[loop.id] = model(self.con, loop.id, self.settings, given * 1e6 if given else None)
+        return self.models[loop.id]
+
+    @property
+    def doubts(self) -> dict[int, Doubt]:
+        """Loops whose replay is not to be believed, and why."""
+        return {loop: doubt for loop, (_, doubt) in self.models.items() if doubt}
+
+    def marginal(self, item: PricedFinding, taken: AppliedFixes) -> float:
+        """The part of the loop that the fix removes after those taken."""
+        if item.model and item.chosen and item.price:
+            after = item.model.remaining(item.model.fixed(item.rule, item.chosen, taken.drafts))
+            if item.bounded and item.price.expected > 0:
+                after *= item.price.low / item.price.expected
+            return max(0.0, taken.replayed - after) * taken.bounded
+        merged = dict(taken.claim)
+        bounds.merge(merged, item.claim)
+        return item.part(merged) - item.part(taken.claim)
+
+    def take(self, item: PricedFinding, taken: AppliedFixes) -> None:
+        """Fix it."""
+        marginal, left = self.marginal(item, taken), taken.left
+        bounds.merge(taken.claim, item.claim)
+        if item.model and item.chosen and item.price:
+            taken.drafts = item.model.fixed(item.rule, item.chosen, taken.drafts)
+            taken.replayed = min(taken.replayed, item.model.remaining(taken.drafts))
+            if item.bounded and item.price.expected > 0:
+                taken.bounded *= item.proven / item.price.expected
+            taken.least = min(item.model.least(taken.drafts), taken.replayed)
+        elif left > 0:
+            taken.bounded *= max(0.0, 1 - marginal / left)
+            model = item.model
+            if model and not taken.drafts and item.rule.family != "communication":
+                taken.least = min(model.least([part.draft for part in model.start[0]]), taken.replayed)
+
+
+def gain(item: PricedFinding, left: float, before_it: float = 1.0) -> Gain:
+    """The printed gain. left: what is left of the loop with this fix and those above it; before_it: without this."""
+    price = item.rule.price
+    assert price is not None
+    basis: Basis = "loop" if item.loop else "kernel"
+    if item.untested or (item.loop and item.price is None and price.kind == "lower_bound"):
+        return Gain(kind="test_needed", basis=basis, loop=item.key, test=price.test)
+    if item.loop is None:
+        return _kernel_gain(item)
+    before = item.loop.iteration_ms_unprofiled or item.loop.iteration_ms
+    kind: GainKind = price.kind
+    if item.price is not None and price.kind == "expected":
+        after, low, high = (before * part for part in (item.price.expected, item.price.low, item.price.high))
+    else:
+        bound = before * (item.proven if item.price is not None else 1 - item.part(item.claim))
+        kind = "lower_bound" if price.kind == "lower_bound" else "upper_bound"
+        after, low, high = (bound, 0.0, bound) if kind == "lower_bound" else (bound, bound, before)
+    return Gain(
+        kind=kind, basis=basis, loop=item.key, before_ms=before, after_ms=after, low_ms=low, high_ms=high,
+        speedup=before / after if after > 0 else None, share=1 - after / before,
+        cumulative_before_ms=before * before_it, cumulative_after_ms=before * left,
+    )  # fmt: skip
+
+
+def _kernel_gain(item: PricedFinding) -> Gain:
+    """One launch of the worst kernel, now and then; no claim on the program, which is not known."""
+    worst, price = item.rows[0], item.rule.price
+    share, before = float(worst.get("recoverable") or 0.0), float(worst.get("duration_ns") or 0.0) / 1e6
+    after = before * (1 - share)
+    kind: GainKind = price.kind if price and price.kind in ("expected", "lower_bound") else "upper_bound"
+    low, high = after, before
+    if kind == "expected":
+        low = before * (1 - float(worst.get("recoverable_high") or share))
+        high = before * (1 - float(worst.get("recoverable_low") or 0.0))
+    return Gain(
+        kind=kind, basis="kernel", before_ms=before, after_ms=after, low_ms=min(low, after), high_ms=max(high, after),
+        speedup=before / after if after > 0 else None, share=share,
+    )  # fmt: skip
+
+
+def _idle_scale(loop: Loop) -> float:
+    """Return how much of the traced idle time is left without the profiler, which slows only the host."""
+    if loop.iteration_ms_unprofiled is None:
+        return 1.0
+    idle = loop.iteration_ms * sum(share for kind, share in loop.budget.items() if kind.startswith("idle"))
+    return max(0.0, min(1.0, 1 - (loop.iteration_ms - loop.iteration_ms_unprofiled) / idle)) if idle > 0 else 1.0
+
+
+def _removed(claim: bounds.Claim, total_ns: float, idle_scale: float) -> float:
+    """The part of the traced loop that a claim removes once idle time is scaled; busy time is not the profiler's."""
+    if total_ns <= 0:
+        return 0.0
+    idle = math.fsum(ns for key, ns in claim.items() if not key.startswith("op:"))
+    return min(1.0, (math.fsum(claim.values()) - idle * (1 - idle_scale)) / total_ns)

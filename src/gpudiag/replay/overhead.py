@@ -1,0 +1,89 @@
+"""The profiler's cost: the length of the host's work without it.
+
+Recording a call costs its thread some microseconds; GPU work and long host phases take as long with a profiler as
+without. So what is taken away first is time around calls, as much for each, but never more than a part of what is
+there. With the unprofiled time of an iteration that amount is solved for; without one, a price is a range over what
+recording may have cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpudiag.replay.graph import Graph
+from gpudiag.replay.simulate import length, replay
+from gpudiag.replay.trace import Floats
+
+_STEPS = 12  # halvings of the interval in which a solution lies
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """One guess of the host's time without the profiler.
+
+    per_call: ns less for each recorded call, as far as the share `floor` of the host time around it allows.
+    driver: what is left of all host time after that, the driver's own work included; 1 for all of it.
+    """
+
+    per_call: float
+    floor: float
+    driver: float = 1.0
+
+    def durations(self, graph: Graph) -> Floats:
+        """The graph's durations (ns) without the profiler."""
+        spare = graph.overhead_scalable * (1 - self.floor)
+        less = np.zeros(len(graph.duration))
+        # A call's own node pays first, then the segment before it: recording goes on a little after a call returned.
+        less[graph.leave] = np.minimum(spare[graph.leave], self.per_call)
+        less[graph.segment] = np.minimum(spare[graph.segment], self.per_call - less[graph.leave])
+        return np.asarray(graph.duration - less - (1 - self.driver) * (graph.host_cpu_ns - less), dtype=np.float64)
+
+
+def plausible(settings: Mapping[str, float]) -> tuple[Calibration, ...]:
+    """The usual cost of recording first, then none, then the most that is common."""
+    floor = settings["replay_host_floor"]
+    return (
+        Calibration(settings["replay_call_ns"], floor),
+        Calibration(0.0, floor),
+        Calibration(settings["replay_most_call_ns"], floor, settings["replay_least_driver"]),
+    )
+
+
+def solve(graph: Graph, wanted_ns: float, settings: Mapping[str, float]) -> Calibration:
+    """Return the overhead with which the window takes that long (ns), as near as host time alone can bring it."""
+    floor = settings["replay_host_floor"]
+
+    def takes(guess: Calibration) -> float:
+        return length(graph, replay(graph, guess.durations(graph)))
+
+    usual = plausible(settings)[0]
+    if abs(takes(usual) / wanted_ns - 1) <= settings["replay_same"]:
+        return usual  # the host does not set the pace: its time cannot be distinguished from the loop's
+    recorded, most = Calibration(0.0, floor), Calibration(settings["replay_max_call_ns"], floor)
+    if takes(recorded) <= wanted_ns:  # a slower machine, or a busier one: no longer than that
+        slowest = settings["replay_most_host"]
+        return _between(lambda x: Calibration(0.0, floor, x), 1.0, slowest, takes, wanted_ns)
+    if takes(most) <= wanted_ns:
+        return _between(lambda x: Calibration(x, floor), 0.0, most.per_call, takes, wanted_ns)
+    least = settings["replay_floor_driver"]
+    return _between(lambda x: Calibration(most.per_call, floor, x), least, 1.0, takes, wanted_ns)
+
+
+def _between(
+    guess: Callable[[float], Calibration], low: float, high: float, takes: Callable[[Calibration], float], wanted: float
+) -> Calibration:
+    """Bisect for the guess that takes as long as wanted; the nearer end when none does."""
+    longer_with_more = takes(guess(high)) >= takes(guess(low))
+    first, last = takes(guess(low)), takes(guess(high))
+    if not min(first, last) <= wanted <= max(first, last):
+        return guess(low if abs(first - wanted) < abs(last - wanted) else high)
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        if (takes(guess(middle)) > wanted) == longer_with_more:
+            high = middle
+        else:
+            low = middle
+    return guess((low + high) / 2)

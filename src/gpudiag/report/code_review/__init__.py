@@ -1,0 +1,1 @@
+"""Reports for code review: SARIF, GitLab, checklists, and lines of the checkout."""

@@ -1,0 +1,1 @@
+"""Output for GitHub: comments, annotations, outputs of a step."""

@@ -1,0 +1,258 @@
+"""Figures and plain words: shares, times, the budget's rows, evidence, what a gain is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from gpudiag.diagnosis.source_location import PLACES
+from gpudiag.model import Finding, Gain, Loop, Remedy, vocabulary
+from gpudiag.text import iteration_words
+from gpudiag.text.escape import code, plain, prose
+from gpudiag.text.templating import byte_size, dur, num, pct
+
+FRAMEWORKS: dict[str, str] = {key: words.name if key != "any" else "" for key, words in vocabulary.FRAMEWORKS.items()}
+BUDGET = {key: f"**{words.label}**: {words.meaning}" for key, words in vocabulary.BUDGET.items()}
+UNUSED = "**idle**: this loop sends it no work"
+LABELS = {
+    "matrix per iteration": "matrix products per iteration",
+    "pointwise per iteration": "element-wise kernels per iteration",
+}
+_PER_ITERATION = re.compile(r"\bper iteration\b")
+BAR = 20
+SMALLEST = 0.0005  # of an iteration: less would be printed as 0.0 %
+
+
+def duration(ms: float) -> str:
+    """Milliseconds in the unit that reads best."""
+    return dur(ms * 1e6)
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 loop`, `3 loops`, `2 more processes`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}{'es' if noun.endswith('ss') else 's'}"
+
+
+def ranges(codes: Iterable[str]) -> list[str]:
+    """Rule codes in order, neighbours drawn together: `A01–A04`, `C02`."""
+    found: list[list[str]] = []
+    for rule in sorted(set(codes)):
+        last = found[-1][-1] if found else ""
+        near = last[:1] == rule[:1] and last[1:].isdigit() and rule[1:].isdigit()
+        if near and int(rule[1:]) == int(last[1:]) + 1:
+            found[-1].append(rule)
+        else:
+            found.append([rule])
+    return [item for run in found for item in ([f"{run[0]}–{run[-1]}"] if len(run) > 2 else run)]
+
+
+class BudgetRow(NamedTuple):
+    time: str
+    share: str
+    bar: str
+    words: str
+    key: str
+
+
+def budget_rows(loop: Loop) -> list[BudgetRow]:
+    """The budget in the order of its definition; rows too small to print are left out."""
+    known = {key: loop.budget[key] for key in BUDGET if key in loop.budget}
+    rows = [(key, share) for key, share in (known | loop.budget).items() if share >= SMALLEST]
+    return [
+        BudgetRow(
+            time=duration(loop.iteration_ms * share),
+            share=pct(share),
+            bar="█" * round(share * BAR) or "▏",
+            words=UNUSED if key == "idle_other" and len(rows) == 1 else BUDGET.get(key) or plain(key.replace("_", " ")),
+            key=key,
+        )
+        for key, share in rows
+    ]
+
+
+def elsewhere(finding: Finding, summary: int) -> str:
+    """`2 more places: 8.0 % of this cost`, for what the first places leave; empty where they are all of it.
+
+    A rule's own count of places says more only where the report does not hold all of them. Cost that lies in lines
+    with too few samples to be named belongs to no place.
+    """
+    known, counted = len(finding.where), finding.evidence.get("places")
+    if known >= HELD and isinstance(counted, int):
+        known = max(known, counted)
+    more = plural(known - summary, "more place") if known > summary else ""
+    shares = [place.share for place in finding.where[:summary] if place.share is not None]
+    rest = 1 - sum(shares) if shares else 0.0
+    if rest < LITTLE:
+        return more
+    return f"{more or 'elsewhere'}: {pct(rest)} of this cost"
+
+
+def evidence(facts: Mapping[str, Any]) -> list[str]:
+    """Each fact as `label = value`, unit read off the key's end; what has no compact form stays in the JSON."""
+    return [
+        f"{plain(_in_words(label))} = {_whole(key, value, text)}"
+        for key, value in facts.items()
+        for label, text in _fact(key, value)
+    ]
+
+
+def _whole(key: str, value: Any, text: str) -> str:
+    """`8 in 9` of something that happens less than once an iteration."""
+    counted = key.endswith("per_iteration") and "bytes" not in key and not key.startswith("ns_")
+    said = iteration_words.over(value, "") if counted and isinstance(value, (int, float)) else ""
+    return said.replace("  ", " ").removesuffix(" iterations") if said else text
+
+
+def _in_words(label: str) -> str:
+    """A rule's column, as far as its parts are not the reader's words."""
+    return _PER_ITERATION.sub("an iteration", LABELS.get(label, label))
+
+
+def _fact(key: str, value: Any) -> list[tuple[str, str]]:
+    label, _, unit = key.rpartition("_")
+    if value is None or isinstance(value, Mapping) or key == "share":
+        return []
+    if isinstance(value, bool):
+        return [(key.replace("_", " "), "yes" if value else "no")]
+    if isinstance(value, str):
+        return [(key.replace("_", " "), code(value))] if value else []
+    if isinstance(value, (list, tuple)):
+        names = [code(item) for item in value if isinstance(item, str)]
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        return [(key.replace("_", " "), ", ".join(names[:3]) + more)] if names else []
+    if not isinstance(value, (int, float)):
+        return []
+    if key.endswith("bytes_per_s"):
+        label = key.removesuffix("bytes_per_s").rstrip("_").replace("_", " ")
+        return [(label or "rate", f"{num(value / 1e9)} GB/s")]
+    if unit == "share" and label:
+        return [(key.replace("_", " "), pct(value))]
+    if unit in UNITS and label:
+        return [(label.replace("_", " "), UNITS[unit](value))]
+    if key.startswith("ns_"):
+        return [(f"time {key.removeprefix('ns_').replace('_', ' ')}", duration(value / 1e6))]
+    if "bytes" in label.split("_"):  # bytes_each, bytes_per_iteration
+        return [(key.replace("_", " "), byte_size(value))]
+    if key == "bytes":
+        return [("size", byte_size(value))]
+    return [(key.replace("_", " "), num(value))]
+
+
+UNITS: dict[str, Callable[[float], str]] = {
+    "ns": lambda v: duration(v / 1e6),
+    "us": lambda v: duration(v / 1e3),
+    "ms": duration,
+    "s": lambda v: duration(v * 1e3),
+    "bytes": byte_size,
+    "pct": lambda v: pct(v / 100),
+    "percent": lambda v: pct(v / 100),
+}
+WHOLE = "the recorded work"  # of a loop that stands for all, when no repeated step was found
+HELD = PLACES  # a report holds no more places of a finding
+BRIEF = 40  # characters of a kernel name inside a sentence
+KINDS = {"expected": "expected", "upper_bound": "at most", "lower_bound": "at least"}
+NOTHING_LEFT = 1e-6  # of the time before: less than a clock can tell
+WORTH_SAYING = 1.1  # a speedup below this reads as "1.0 times"
+LITTLE = 0.01  # of an iteration: nothing that anybody would notice
+SIZES = {"expected": "about", "upper_bound": "up to", "lower_bound": "at least"}
+
+
+def loop_of(finding: Finding, loops: Mapping[int, Loop]) -> Loop | None:
+    """The loop that the gain is a part of, if it is of one."""
+    gain = finding.gain
+    return loops.get(gain.loop) if gain.basis == "loop" and gain.loop is not None else None
+
+
+def basis(finding: Finding, loops: Mapping[int, Loop]) -> str:
+    """Return what the gain is a part of."""
+    loop = loop_of(finding, loops)
+    if loop:
+        return WHOLE if loop.source == "unknown" else code(loop.name)
+    if finding.gain.basis == "kernel":
+        kernel = next((place.kernel for place in finding.where if place.kernel), None)
+        return f"one launch of {code(kernel, BRIEF)}" if kernel else "one launch"
+    return {"run": "the run", "window": "the steady time"}.get(finding.gain.basis, "one iteration")
+
+
+def headline(finding: Finding, loops: Mapping[int, Loop], before: str = "the fixes above") -> str:
+    """`up to 79 % of decode_token`. before: what to call the findings of a better rank."""
+    if finding.gain.kind == "test_needed":
+        return "gain to be tested"
+    alone = f"{size(finding.gain)} of {basis(finding, loops)}"
+    more = _more(finding)
+    if finding.gain.share < SMALLEST and (more or 0.0) < LITTLE:
+        return f"fixing it would not shorten {basis(finding, loops)}"
+    if more is None:
+        return alone
+    if more < LITTLE:
+        return f"no extra gain after {before} (alone {alone})"
+    if finding.gain.share < LITTLE:
+        return f"nothing alone, {pct(more)} of what {before} leave"
+    return alone
+
+
+def size(gain: Gain) -> str:
+    """`about 57 %`; `between 0 % and 65 %` where the range says more."""
+    if gain.uncertain and gain.interval:
+        return f"between {pct(gain.interval[0])} and {pct(gain.interval[1])}"
+    return f"{SIZES[gain.kind]} {pct(gain.share)}"
+
+
+def _more(finding: Finding) -> float | None:
+    """The part that the fix removes of what those above it leave; None for the first finding."""
+    gain = finding.gain
+    if finding.rank == 1 or gain.cumulative_after_ms is None or not gain.cumulative_before_ms:
+        return None
+    return 1 - gain.cumulative_after_ms / gain.cumulative_before_ms
+
+
+def gain(finding: Finding, loops: Mapping[int, Loop]) -> str:
+    """Return the gain in words: kind, before and after, interval, part of the whole, with the fixes above."""
+    gain = finding.gain
+    if gain.kind == "test_needed":
+        return f"**Gain:** only an experiment can tell. {prose(gain.test or '')}".strip()
+    loop = loop_of(finding, loops)
+    kind = size(gain) if gain.uncertain and gain.interval else KINDS[gain.kind]
+    said = f"**Gain, {kind}:** {_from_to(finding, loops)}"
+    if loop and loop.share_of_span < 0.95:
+        said += f", which saves {pct(gain.share * loop.share_of_span)} of all steady time"
+    if finding.rank > 1 and gain.cumulative_after_ms is not None and gain.cumulative_after_ms != gain.after_ms:
+        said += f". With the fixes above as well: {duration(gain.cumulative_after_ms)}"
+    return f"{said}."
+
+
+def remedy_gain(remedy: Remedy) -> str:
+    """Return `8.26 ms to 4.9 ms` for a remedy with a price of its own, else nothing."""
+    gain = remedy.gain
+    return f"by this one {duration(gain.before_ms)} to {duration(gain.after_ms)}" if gain else ""
+
+
+def _from_to(finding: Finding, loops: Mapping[int, Loop]) -> str:
+    gain, what = finding.gain, basis(finding, loops)
+    if gain.before_ms is None or gain.after_ms is None:
+        return f"{pct(gain.share)} of {what}"
+    subject = "one launch" if gain.basis == "kernel" else what
+    if loop_of(finding, loops) and what != WHOLE:
+        subject = f"an iteration of {what}"
+    if gain.after_ms < gain.before_ms * NOTHING_LEFT:
+        return f"all of {subject} ({duration(gain.before_ms)})"
+    before, after = duration(gain.before_ms), duration(gain.after_ms)
+    if before == after:  # a change that these figures would not show
+        saved = gain.before_ms - gain.after_ms
+        return f"{subject}, {before} now, takes {duration(saved) if saved > 0 else 'nothing'} less"
+    if gain.uncertain and gain.interval:
+        least, most = duration(gain.low_ms or 0.0), duration(gain.high_ms or 0.0)
+        return f"{subject} goes from {before} to between {least} and {most} ({after} expected)"
+    detail = []
+    if gain.kind == "expected" and gain.low_ms is not None and gain.high_ms is not None and gain.low_ms < gain.high_ms:
+        detail.append(f"{duration(gain.low_ms)} to {duration(gain.high_ms)}")
+    if gain.speedup and gain.speedup >= WORTH_SAYING:
+        detail.append(f"{_two(gain.speedup)} times as fast")
+    summary = f" ({'; '.join(detail)})" if detail else ""
+    return f"{subject} goes from {before} to {after}{summary}"
+
+
+def _two(value: float) -> str:
+    """Two significant digits: estimates deserve no more."""
+    return f"{value:.1f}" if value < 9.95 else f"{float(f'{value:.2g}'):,.0f}"

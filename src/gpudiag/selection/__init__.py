@@ -1,0 +1,1 @@
+"""A part of a capture: which, and the canonical tables reduced to it."""

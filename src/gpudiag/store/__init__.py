@@ -1,0 +1,1 @@
+"""The database that holds a capture, and how views are queried."""

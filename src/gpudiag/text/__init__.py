@@ -1,0 +1,1 @@
+"""Text in and out: values as people write them, names made safe, templates."""

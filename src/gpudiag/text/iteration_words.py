@@ -1,0 +1,56 @@
+"""Say of an iteration what can be said of it: nothing where none repeats, whole numbers where less than one is meant.
+
+Rules write their sentences for loops. Where no repeated step was found, what is called an iteration is all the recorded
+work, and a reader of "every iteration" looks for one. A thing that happens less than once an iteration is
+counted over several: `8 copies in 9 iterations`, not `0.89 copies an iteration`.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+_RUN = "the recorded work"
+_MOST = 100  # iterations that a count is given over
+_EXACT = 0.006  # two digits were printed
+_OF_RUN = (
+    (r"\b(of|in) (?:each|every|an|the) ([\d.,]+ \S+) iteration\b", r"\1 the \2 of recorded work"),
+    (r"\b(in|of|to) (?:every|each|an|one|the) iteration\b", rf"\1 {_RUN}"),
+    (r"\b(yet|where|that|average) an iteration\b", rf"\1 {_RUN}"),
+    (r"\b(?:Every|Each|An) iteration\b", _RUN.capitalize()),
+    (r"\b(?:every|each) iteration\b", _RUN),
+    (r"\b(?:an|per) iteration\b", "in all"),
+    (r"\bthe iteration\b", _RUN),
+)
+_FRACTION = re.compile(r"\b(0\.\d+) (\w+(?: \w+)?) (?:an|of an|in every|in each|per) iteration\b")
+
+
+def of_run(text: str) -> str:
+    """The sentence about the run as a whole: there is no iteration to speak of."""
+    for pattern, words in _OF_RUN:
+        text = re.sub(pattern, words, text)
+    return text
+
+
+def counted(text: str) -> str:
+    """The sentence with counts below one an iteration as whole numbers over several iterations."""
+    return _FRACTION.sub(lambda found: over(float(found[1]), found[2]) or found[0], text)
+
+
+def over(value: float, noun: str) -> str:
+    """`8 copies in 9 iterations` for 0.89 and `copies`; empty where the value is not below one."""
+    if not 0 < value < 1:
+        return ""
+    part = next(
+        part
+        for most in (*range(2, _MOST, 2), 10**6)
+        if abs((part := Fraction(value).limit_denominator(most)) - value) <= _EXACT * value and part < 1
+    )
+    return f"{part.numerator} {_one(noun) if part.numerator == 1 else noun} in {part.denominator:,} iterations"
+
+
+def _one(noun: str) -> str:
+    """The singular of a plural as rules write them."""
+    if noun.endswith("ies"):
+        return f"{noun[:-3]}y"
+    return noun[:-2] if noun.endswith(("ches", "sses")) else noun.removesuffix("s")

@@ -1,0 +1,53 @@
+"""Short names of kernels that stand in one table: where two would read alike, what differs is shown as well."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from gpudiag.text.escape import NAME_LIMIT, middle, one_line, short_name
+
+ROOM = 60  # for what differs
+LONGEST = 2 * NAME_LIMIT
+_BREAKS = "<>(), :"
+
+
+def told_apart(names: Iterable[str]) -> dict[str, str]:
+    """Name → short form, none of them twice."""
+    alike: dict[str, list[str]] = defaultdict(list)
+    for name in dict.fromkeys(names):
+        alike[short_name(one_line(name))].append(name)
+    found: dict[str, str] = {}
+    for short, group in alike.items():
+        found |= {group[0]: short} if len(group) == 1 else _apart(short, group)
+    return found
+
+
+def _apart(short: str, group: Sequence[str]) -> dict[str, str]:
+    """The short form and the part in which each name differs from the others."""
+    lines = [one_line(name) for name in group]
+    start = _common(lines)
+    end = _common([line[start:][::-1] for line in lines])
+    first = lines[0]
+    while start and first[start - 1] not in _BREAKS:  # from the start of a word to its end
+        start -= 1
+    while end and first[len(first) - end] not in _BREAKS:
+        end -= 1
+    for _ in range(min(end, ROOM)):  # to the end of the arguments that begin in it
+        if not any(_is_open(line[start : len(line) - end]) for line in lines):
+            break
+        end -= 1
+    parts = [middle(line[start : len(line) - end], ROOM).strip() or "nothing" for line in lines]
+    if len(set(parts)) < len(parts):
+        parts = [f"{part}, {number}" for number, part in enumerate(parts, 1)]
+    return {name: f"{short} [here: {part}]" for name, part in zip(group, parts, strict=True)}
+
+
+def _is_open(part: str) -> bool:
+    return part.count("<") > part.count(">")
+
+
+def _common(lines: Sequence[str]) -> int:
+    """Return how many characters all of them start with."""
+    columns = zip(*lines, strict=False)
+    return next((at for at, column in enumerate(columns) if len(set(column)) > 1), min(map(len, lines)))

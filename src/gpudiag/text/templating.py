@@ -1,0 +1,350 @@
+"""Sentences of rules: a small, sandboxed part of Jinja, and how numbers and traced names are written.
+
+A template sees `places` (rows, worst first; it can count all of them but reach only the first), `total` (sums of their
+numbers), `params`, `loop`, and `per`: what a mean is the mean of, "an iteration", or of what where nothing repeats. It
+can neither call nor compute anything of unbounded size, nor filter for long, so an untrusted rule may be rendered in
+this process.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from contextvars import ContextVar
+from functools import lru_cache, wraps
+from itertools import islice
+from typing import Any
+
+from jinja2 import StrictUndefined, Template, TemplateError, Undefined, meta, nodes
+from jinja2.runtime import LoopContext
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from gpudiag.model import Row, Rule
+
+NAMES = frozenset({"places", "total", "params", "loop", "per"})
+MAX_NAME = 200  # characters: demangled template instances run to kilobytes, and nobody reads them
+MAX_REACH = 50  # places, and entries of their lists, that a template can reach: no sentence tells more
+MAX_COLUMNS = 200  # likewise, of a row or a structure in it
+MAX_TEMPLATE = 4_000  # characters of a template, and
+MAX_DEPTH = 30  # of what is inside one another, a filter of a filter too: compiling takes the third power of it
+MAX_TEXT = 10_000  # of what it writes: ten times the longest of ours
+MAX_WORK = 10_000  # entries that its filters may go through: a list in a list in a loop is soon a million
+
+_TOOLS = ("Nsight", "Python", "Linux", "Windows")  # with which a sentence may begin
+
+# Control characters could drive a terminal, bidirectional and invisible ones could disguise a name.
+_UNSAFE = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]+"
+)
+
+
+class TemplateProblem(Exception):
+    """A template that cannot be used, in words for its author."""
+
+
+class Traced(str):
+    """A text that came from the traced program; printed as a code span unless a filter wrote it otherwise."""
+
+    __slots__ = ()
+
+
+class Many(Sequence[Any]):
+    """A list of which a template can reach the first entries, but which knows how many there are."""
+
+    __slots__ = ("_all",)
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self._all = values
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(_traced, self._all[:MAX_REACH])
+
+    def __reversed__(self) -> Iterator[Any]:
+        return map(_traced, self._all[:MAX_REACH][::-1])
+
+    def __getitem__(self, index: Any) -> Any:
+        found = self._all[:MAX_REACH][index]
+        return [*map(_traced, found)] if isinstance(index, slice) else _traced(found)
+
+
+class Fields(Mapping[str, Any]):
+    """A row, or a structure in one, of which a template reads what it names: reading all could take forever."""
+
+    __slots__ = ("_all",)
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._all = values
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __iter__(self) -> Iterator[str]:
+        return islice(iter(self._all), MAX_COLUMNS)
+
+    def __getitem__(self, name: str) -> Any:
+        return _traced(self._all[name])
+
+
+def clean(text: str) -> str:
+    """`text` on one line, without control, bidirectional or invisible characters, shortened in its middle."""
+    text = _UNSAFE.sub(" ", text).strip()
+    if len(text) > MAX_NAME:
+        text = f"{text[: MAX_NAME * 3 // 4]}…{text[-MAX_NAME // 4 :]}"
+    return text
+
+
+def code(value: object) -> str:
+    """A Markdown code span that holds in tables too: a backtick or a pipe would end it, so both are replaced."""
+    if value is None:
+        return "unknown"
+    text = clean(str(value)).replace("`", "'").replace("|", "¦")
+    return f"`{text}`" if text else "(unnamed)"
+
+
+def dur(ns: float | None) -> str:
+    """Nanoseconds in the fitting unit, three significant digits: `1.07 ms`."""
+    if ns is None:
+        return "unknown"
+    for unit, size in (("ns", 1.0), ("µs", 1e3), ("ms", 1e6)):
+        if abs(ns) < 999.5 * size:
+            return f"{ns:.0f} ns" if unit == "ns" else f"{_three(ns / size)} {unit}"
+    return f"{_three(ns / 1e9)} s"
+
+
+def byte_size(count: float | None) -> str:
+    """Bytes in binary units: `512 B`, `4.0 KiB`, `128 MiB`."""
+    if count is None:
+        return "unknown"
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(value) < 1023.5:
+            return f"{value:.0f} {unit}" if unit == "B" or abs(value) >= 99.95 else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"
+
+
+def pct(share: float | None) -> str:
+    """A share of 1 in percent: `72 %`, `3.4 %`, `< 0.1 %`."""
+    if share is None:
+        return "unknown"
+    value = share * 100
+    if 0 < value < 0.1:
+        return "< 0.1 %"
+    return f"{value:.1f} %" if 0 < abs(value) < 9.95 else f"{value:.0f} %"
+
+
+def num(value: float | None) -> str:
+    """A count or a figure, at most two digits below ten: `12,345`, `24`, `7.8`, `0.35`."""
+    if value is None:
+        return "unknown"
+    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 9.95 else f"{value:.2g}"
+
+
+def plural(count: float | Sequence[object] | None, one: str, many: str | None = None) -> str:
+    """A count with its noun: `{{ places|length|plural("place") }}` → `3 places`."""
+    amount = len(count) if isinstance(count, Sequence) else count
+    written = num(amount)  # 1.02 is written as 1
+    return f"{written} {one if written == '1' else many or one + 's'}"
+
+
+def clause(text: str) -> str:
+    """A sentence as the end of another one: `because not all events were collected`. Names keep their capitals."""
+    text = text.strip().rstrip(".")
+    first, _, rest = text.partition(" ")
+    name = not first[1:].islower() or rest[:1].isupper() or first in _TOOLS
+    return text if name else text[:1].lower() + text[1:]
+
+
+def often(value: str | None) -> str:
+    """In how many iterations, as the macro `how_often` says it: ` in every iteration`; nothing where none repeats."""
+    words = {"every": " in every iteration", "most": " in most iterations", "some": " in some iterations"}
+    return words.get(value or "", "")
+
+
+def _three(value: float) -> str:
+    if abs(value) >= 999.5:
+        return f"{value:,.0f}"
+    digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
+    return f"{value:.{digits}f}"
+
+
+def _round(value: float, precision: int = 0, method: str = "common") -> float:
+    """As Jinja's, but for its `10 ** precision`, which can be made to take forever."""
+    if not 0 <= precision <= 15 or method not in ("common", "ceil", "floor"):
+        raise TemplateError("round takes a precision of 0 to 15, and common, ceil or floor")
+    size = 10.0**precision
+    return round(value, precision) if method == "common" else getattr(math, method)(value * size) / size
+
+
+def _join(values: Iterable[Any], separator: str = "") -> str:
+    return str(separator).join(str(_finalize(value)) for value in values)
+
+
+FILTERS: dict[str, Any] = {
+    "dur": dur, "bytes": byte_size, "pct": pct, "num": num, "plural": plural, "code": code, "join": _join,
+    "round": _round, "often": often,
+}  # fmt: skip
+# Jinja's own that cannot be made to allocate or loop without bound.
+_BUILT_IN = frozenset(
+    {"abs", "default", "first", "int", "last", "length", "list", "map", "max", "min", "reject", "rejectattr",
+     "select", "selectattr", "sort", "sum", "unique"}
+)  # fmt: skip
+_JINJA_S_OWN = frozenset({"self", "super", "caller"})  # known in every template
+_ALLOWED = (
+    nodes.Template, nodes.Output, nodes.TemplateData, nodes.Name, nodes.Const, nodes.Getattr, nodes.Getitem,
+    nodes.Filter, nodes.Test, nodes.Compare, nodes.Operand, nodes.And, nodes.Or, nodes.Not, nodes.CondExpr, nodes.If,
+    nodes.For, nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.Neg, nodes.Slice, nodes.Keyword,
+)  # fmt: skip
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    """Arithmetic on numbers only (`'x' * 10**9`!), and a dot that sees keys and never what Python objects can do."""
+
+    intercepted_binops = frozenset({"+", "-", "*", "/"})
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        if not (isinstance(left, int | float) and isinstance(right, int | float)):
+            raise TemplateError(f"`{operator}` works on numbers only")
+        return super().call_binop(context, operator, left, right)
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        if isinstance(obj, LoopContext | Undefined):
+            return super().getattr(obj, attribute)
+        return self.getitem(obj, attribute) if isinstance(obj, Mapping) else self.undefined(obj=obj, name=attribute)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        if isinstance(obj, LoopContext | Undefined):
+            return super().getitem(obj, argument)
+        try:
+            return obj[argument]
+        except (TypeError, LookupError):
+            hint = f"there is no {argument!r} in this row" if isinstance(obj, Fields) else None
+            return self.undefined(hint, obj, argument)
+
+
+def _finalize(value: Any) -> Any:
+    if value is None:
+        return "unknown"
+    if isinstance(value, list | tuple | Many):
+        return _join(value, ", ")
+    if isinstance(value, Mapping):
+        raise TemplateError("a row cannot be printed; name one of its columns")
+    return code(value) if isinstance(value, Traced) else value
+
+
+_work: ContextVar[list[int]] = ContextVar("entries that the filters of the template being written may yet go through")
+
+
+def _counted(function: Any) -> Any:
+    """A filter that stops the template when all of them together have had too much to do."""
+    place = 1 if hasattr(function, "jinja_pass_arg") else 0
+
+    @wraps(function)
+    def filtered(*args: Any, **options: Any) -> Any:
+        left, value = _work.get(), args[place]
+        left[0] -= 1 + (0 if isinstance(value, str) or not isinstance(value, Sized) else min(len(value), MAX_COLUMNS))
+        if left[0] < 0:
+            raise TemplateError(f"its filters go through more than {MAX_WORK:,} entries")
+        return function(*args, **options)
+
+    return filtered
+
+
+def _environment() -> _Environment:
+    env = _Environment(undefined=StrictUndefined, autoescape=False, finalize=_finalize)
+    builtin = {name: env.filters[name] for name in _BUILT_IN}
+    env.filters = {name: _counted(function) for name, function in (builtin | FILTERS).items()}
+    env.globals = {}
+    return env
+
+
+_ENV = _environment()
+
+
+@lru_cache(maxsize=512)
+def compile_template(text: str) -> Template:
+    """A template of a rule. Raises TemplateProblem when it uses more than rules may."""
+    if len(text) > MAX_TEMPLATE:
+        raise TemplateProblem(f"has {len(text)} characters, more than {MAX_TEMPLATE}")
+    try:
+        tree = _ENV.parse(text)
+        if _depth(tree) > MAX_DEPTH:
+            raise TemplateProblem(f"is nested more than {MAX_DEPTH} levels deep")
+        for node in tree.find_all(nodes.Node):
+            if not isinstance(node, _ALLOWED):
+                raise TemplateProblem(f"uses {type(node).__name__.lower()}, which messages may not")
+            if isinstance(node, nodes.For) and any(True for _ in node.find_all(nodes.For)):
+                raise TemplateProblem("nests one loop in another")
+        unknown = meta.find_undeclared_variables(tree) - NAMES
+        unknown |= {node.name for node in tree.find_all(nodes.Name)} & _JINJA_S_OWN
+        if unknown:
+            raise TemplateProblem(f"names {', '.join(sorted(unknown))}; only {', '.join(sorted(NAMES))} exist")
+        return _ENV.from_string(text)
+    except TemplateError as error:
+        raise TemplateProblem(str(error)) from None
+    except (RecursionError, SyntaxError, MemoryError, ValueError, ArithmeticError):
+        raise TemplateProblem("is nested too deeply, or holds a number too large") from None
+
+
+@lru_cache(maxsize=512)
+def summed(text: str) -> frozenset[str]:
+    """The columns of which a template tells the sum over all places."""
+    found = _ENV.parse(text).find_all(nodes.Getattr)
+    return frozenset(one.attr for one in found if isinstance(one.node, nodes.Name) and one.node.name == "total")
+
+
+def _depth(tree: nodes.Node) -> int:
+    depth, level = 0, [tree]
+    while level:
+        depth += 1
+        level = [child for node in level for child in node.iter_child_nodes()]
+    return depth
+
+
+# What a filter or an operator raises when it is given what it is not made for.
+_FAILURES = (TemplateError, TypeError, ValueError, AttributeError, ArithmeticError, LookupError, RecursionError)
+
+
+def render(text: str, rule: Rule, rows: Sequence[Row], loop: Mapping[str, Any] | None = None) -> str:
+    """`text` (a rule's title or message) for these rows. Raises TemplateProblem."""
+    template = compile_template(text)
+    params = {name: param.value for name, param in rule.params.items()}
+    source = (loop or {}).get("period_source") or (loop or {}).get("source")  # of the table, and of the report
+    per = "in the recorded work" if source == "unknown" else "an iteration"
+    names = {"places": Many(rows), "total": totals(rows), "params": params, "loop": Fields(loop or {}), "per": per}
+    parts: list[str] = []
+    size = 0
+    _work.set([MAX_WORK])
+    try:
+        for part in template.generate(**names):
+            parts.append(part)
+            size += len(part)
+            if size > MAX_TEXT:
+                raise TemplateProblem(f"writes more than {MAX_TEXT} characters")
+        return "".join(parts).strip()
+    except _FAILURES as error:
+        raise TemplateProblem(str(error)) from None
+
+
+def totals(rows: Sequence[Row]) -> dict[str, float]:
+    """The sum of each numeric column over rows; missing values count as nothing."""
+    sums: dict[str, float] = {}
+    for row in rows:
+        for name, value in row.items():
+            if isinstance(value, int | float) and not isinstance(value, bool) and name != "loop":
+                sums[name] = sums.get(name, 0) + value
+    return sums
+
+
+def _traced(value: Any) -> Any:
+    if isinstance(value, str):
+        return Traced(clean(value))
+    if isinstance(value, Mapping):
+        return Fields(value)
+    return Many(value) if isinstance(value, list | tuple) else value

@@ -1,0 +1,1 @@
+"""Timelines that a page draws: an iteration, the run, and the iteration after the first fix."""

@@ -1,0 +1,481 @@
+"""Two sides compared: verdicts and their intervals, refusals, kernels, findings; on synthetic reports, and repeats."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from captures import report_of
+from comparing import BLUR, KERNELS, SETTINGS, WAITING, between, finding, loop, report
+from evaluation import corpus
+from gpudiag.cli import main
+from gpudiag.compare import change_state, compare
+from gpudiag.errors import GpudiagError
+from gpudiag.model import Finding, Gain, Kernel, KernelUse, Loop, Place, Report, Unevaluated, vocabulary
+from gpudiag.report import json_format
+from gpudiag.report.wording.words import BUDGET
+
+RECORDED_AGAIN = sorted((corpus.ROOT / "fixtures" / "repeats").glob("*/*.sqlite.xz"))
+
+# Verdicts.
+
+
+def test_equal_work_that_takes_clearly_longer_is_a_regression() -> None:
+    found = between(report(loop(10.0)), report(loop(13.0)))
+    assert found.state == "regression"
+    assert found.ratio is not None
+    assert 1 < found.ratio.low < 1.3 < found.ratio.high
+    assert found.text.startswith("Slower: an iteration of `step` takes")
+
+
+def test_less_than_recordings_differ_by_is_noise() -> None:
+    found = between(report(loop(10.0)), report(loop(10.2)))
+    assert found.state == "noise"
+
+
+def test_a_faster_host_bound_recording_may_be_profiler_overhead() -> None:
+    slow = loop(10.0, budget=WAITING, calls=1500.0, launches=1200.0)
+    found = between(report(slow), report(loop(7.0, budget=WAITING, calls=700.0)))
+    assert found.state == "cannot_tell"
+    assert "without the profiler would tell (`--iteration-time`" in found.text
+    assert "--base" not in found.text, "is printed where that option does not exist"
+
+
+def test_times_measured_without_the_profiler_settle_it() -> None:
+    slow = loop(10.0, budget=WAITING, calls=1500.0, launches=1200.0)
+    sides = report(slow), report(loop(7.0, budget=WAITING, calls=700.0))
+    found = between(*sides, base_times={"": [5.1, 5.0, 5.2]}, head_times={"step": [3.9, 4.0, 3.8]})
+    assert found.state == "improvement"
+    assert found.ratio is not None
+    assert found.ratio.value == pytest.approx(3.9 / 5.1, rel=0.01)
+    assert found.loops[0].base.unprofiled_ms == pytest.approx((5.1, 5.0, 5.2))
+
+
+def test_an_unprofiled_time_of_a_saved_report_is_preferred() -> None:
+    found = between(report(loop(10.0, iteration_ms_unprofiled=5.0)), report(loop(10.0, iteration_ms_unprofiled=8.0)))
+    assert found.state == "regression"
+
+
+def test_same_work_recorded_slower_is_noise_when_host_bound() -> None:
+    sides = [report(loop(ms, budget={"compute": 1 / ms, "idle_launch": 1 - 1 / ms})) for ms in (10.0, 14.0)]
+    found = between(*sides)
+    assert (found.state, found.loops[0].same_work) == ("noise", True)
+    assert "would show" in found.text
+
+
+def test_repeats_narrow_or_widen_the_interval() -> None:
+    def width(base: Sequence[float], head: Sequence[float]) -> float:
+        found = compare([report(loop(ms)) for ms in base], [report(loop(ms)) for ms in head], SETTINGS)
+        assert found.ratio is not None
+        return math.log(found.ratio.high / found.ratio.low)
+
+    one = width([10], [11])
+    assert width([10, 10.02, 9.98, 10], [11, 11.02, 10.98, 11]) < one
+    assert width([10, 12, 8.5, 10], [11, 13, 9.3, 11]) > one
+
+
+def test_a_time_for_a_loop_that_is_not_there_is_refused() -> None:
+    with pytest.raises(GpudiagError, match=r"--head-time names 'decode'.*step"):
+        between(report(loop()), report(loop()), head_times={"decode": [3.0]})
+
+
+# Laws.
+
+
+@st.composite
+def some_loop(draw: st.DrawFn) -> Loop:
+    """Any loop that a report may hold: busy or idle in any mixture, with few calls or many, timed or not."""
+    parts = {name: draw(st.floats(0.01, 1)) for name in ("compute", "exposed_copy", "idle_launch", "idle_other")}
+    ms = draw(st.floats(1e-3, 1e4))
+    return loop(
+        ms,
+        budget={name: part / sum(parts.values()) for name, part in parts.items()},
+        calls=draw(st.floats(0, 1e4)),
+        launches=draw(st.floats(0, 1e4)),
+        iteration_ms_unprofiled=draw(st.none() | st.floats(0.3 * ms, ms)),
+        kernels=tuple(KernelUse(name=f"k{n}", launches=draw(st.floats(0.1, 100)), ms=ms / 9) for n in range(3)),
+    )
+
+
+SIDE = st.lists(some_loop(), min_size=1, max_size=3)
+
+
+def reports(loops: Sequence[Loop]) -> list[Report]:
+    return [report(one) for one in loops]
+
+
+@given(SIDE)
+def test_reports_against_themselves_are_noise_around_no_change(side: list[Loop]) -> None:
+    found = compare(reports(side), reports(side), SETTINGS)
+    assert found.state == "noise"
+    assert found.ratio is not None
+    assert found.ratio.value == pytest.approx(1)
+    assert math.log(found.ratio.high) == pytest.approx(-math.log(found.ratio.low))
+
+
+@given(SIDE, SIDE)
+def test_swapping_the_sides_inverts_the_answer(base: list[Loop], head: list[Loop]) -> None:
+    one, other = (compare(reports(a), reports(b), SETTINGS) for a, b in ((base, head), (head, base)))
+    assert one.ratio is not None
+    assert other.ratio is not None
+    assert one.ratio.value == pytest.approx(1 / other.ratio.value)
+    assert (one.ratio.low, one.ratio.high) == pytest.approx((1 / other.ratio.high, 1 / other.ratio.low))
+    mirror = {"improvement": "regression", "regression": "improvement"}
+    assert one.state == mirror.get(other.state, other.state)
+
+
+@given(SIDE, SIDE)
+def test_the_interval_is_one_and_holds_what_was_measured(base: list[Loop], head: list[Loop]) -> None:
+    ratio = compare(reports(base), reports(head), SETTINGS).ratio
+    assert ratio is not None
+    assert 0 < ratio.low <= ratio.value <= ratio.high < math.inf
+
+
+# Refusals.
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "why"),
+    [
+        (report(loop(), devices=("GPU A",)), report(loop(), devices=("GPU B",)), "`GPU A` and head on `GPU B`"),
+        (report(loop(), devices=("A", "A")), report(loop(), devices=("A",)), "base ran on 2 GPUs and head on 1 GPU"),
+        (report(kernels=(Kernel(name="k", launches=1, duration_ms=1.0),)), report(loop()), "kernel profiles"),
+        (report(loop()), report(), "head shows nothing to compare"),
+        (report(loop()), report(loop(name="eval", nvtx_path="eval")), "no loop of base (`step`) was found"),
+        (
+            report(loop()),
+            report(loop(kernels=(BLUR,)), frameworks=("cuda",)),
+            "two programs",
+        ),
+        (
+            report(loop(), frameworks=("cuda",), programs=("sort",)),
+            report(loop(kernels=(BLUR,)), frameworks=("cuda",), programs=("blur",)),
+            "the processes have other names: these look like two programs",
+        ),
+        (
+            report(kernels=tuple(Kernel(name=name, launches=1, duration_ms=1.0) for name in "ab")),
+            report(kernels=(Kernel(name="c", launches=1, duration_ms=1.0),)),
+            "no kernel was measured at one launch size on both sides",
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_compared_is_refused_with_the_reason(base: Report, head: Report, why: str) -> None:
+    found = between(base, head)
+    assert found.state == "incomparable"
+    assert why in found.text
+    assert found.ratio is None
+
+
+def test_other_kernels_of_the_same_name_cause_a_warning() -> None:
+    found = between(report(loop()), report(loop(4.0, kernels=(KernelUse(name="fused", launches=1, ms=3.5),))))
+    assert found.state == "improvement"
+    assert any("two programs" in note for note in found.notes)
+
+
+def test_another_part_of_the_run_is_reported() -> None:
+    whole = {"span_ms": 9.0, "busy_share": 0.5, "gpus": 2, "gpu_ops": 100, "processes": 2}
+    ranks = [report(loop(), selection={"text": "Synthetic.", "ranks": (rank,), "whole": whole}) for rank in (0, 1)]
+    assert "rank 0 before, rank 1 now" in between(*ranks).notes[0]
+    assert "all of it before, rank 1 now" in between(report(loop()), ranks[1]).notes[0]
+    assert not between(ranks[1], ranks[1]).notes
+
+
+def test_another_clock_is_reported() -> None:
+    found = between(report(loop(), clocks_mhz=(1980.0,)), report(loop(), clocks_mhz=(1755.0,)))
+    assert any("1,980 MHz before, 1,755 MHz now" in note for note in found.notes)
+
+
+def test_loops_without_nvtx_are_matched_by_their_kernels() -> None:
+    base = loop(name="every gemm", nvtx_path=None, source="period")
+    found = between(report(base), report(loop(9.9, name="every relu", nvtx_path=None, source="period")))
+    assert [(change.name, change.head_name, change.matched_by) for change in found.loops] == [
+        ("every gemm", "every relu", "kernels")
+    ]
+    half = loop(5.0, name="every relu", nvtx_path=None, source="period", launches=15.0)
+    assert between(report(base), report(half)).state == "incomparable"  # an iteration of it is half the work
+
+
+def test_a_slower_loop_is_reported_beside_an_unchanged_one() -> None:
+    long, short = loop(10.0, share_of_span=0.9), loop(1.0, id=2, name="eval", nvtx_path="eval", share_of_span=0.1)
+    found = between(report(long, short), report(long, short.model_copy(update={"iteration_ms": 1.6})))
+    assert found.state == "regression"
+    assert "`eval`" in found.text
+
+
+# Kernels.
+
+
+def test_a_kernels_change_is_split_into_count_and_duration() -> None:
+    head = (KernelUse(name="gemm", launches=15, ms=6.0), KernelUse(name="fused", launches=1, ms=1.0))
+    found = between(report(loop()), report(loop(kernels=head))).loops[0].kernels
+    gemm = next(kernel for kernel in found if kernel.name == "gemm")
+    assert (gemm.by_count_ms, gemm.by_duration_ms) == pytest.approx((4.0, -6.0))  # 5 more of 0.8 ms; 15 of 0.4 less
+    assert {kernel.name: kernel.state for kernel in found} == {"gemm": "changed", "relu": "gone", "fused": "new"}
+
+
+def test_other_template_arguments_are_the_same_kernel() -> None:
+    base = loop(kernels=(KernelUse(name="void tile<(int)32>(float *)", launches=1, ms=9.0),))
+    head = loop(4.0, kernels=(KernelUse(name="void tile<(int)33>(float *)", launches=1, ms=3.0),))
+    (kernel,) = between(report(base), report(head)).loops[0].kernels
+    assert (kernel.state, kernel.renamed) == ("changed", "void tile<(int)33>(float *)")
+
+
+def test_a_kernel_perhaps_among_the_others_is_not_new_nor_gone() -> None:
+    head = loop(kernels=(KERNELS[0], KernelUse(name="", launches=50, ms=2.0, others=9)))
+    assert between(report(loop()), report(head)).loops[0].kernels == ()
+
+
+def test_profiled_kernels_are_compared_launch_by_launch() -> None:
+    def page(ms: float, name: str = "filter") -> Report:
+        return report(kernels=(Kernel(name=name, launches=3, duration_ms=ms, facts={"limit": "l2", "busy_pct": 40}),))
+
+    assert between(page(0.8), page(0.3)).state == "improvement"
+    assert between(page(0.8), page(0.81)).state == "noise"
+    renamed = between(page(0.8, "slow"), page(0.3, "fast")).profiles[0]
+    assert (renamed.state, renamed.matched_by) == ("improvement", "only one")
+
+
+def test_another_launch_size_is_other_work_unless_all_match() -> None:
+    def page(*kernels: tuple[str, int, float]) -> Report:
+        return report(
+            kernels=tuple(Kernel(name=n, launches=1, duration_ms=ms, grid=grid, block=256) for n, grid, ms in kernels)
+        )
+
+    found = between(page(("sum", 4, 0.01), ("slow_sum", 4096, 1.0)), page(("sum", 4096, 0.2)))
+    assert found.state == "incomparable"
+    assert between(page(("sum", 1, 1.0)), page(("sum", 132, 0.2))).state == "improvement"
+    replaced = between(page(("sum", 4, 0.01), ("slow", 99, 1.0)), page(("sum", 4, 0.01), ("fast", 99, 0.2)))
+    assert replaced.state == "cannot_tell"
+    both = page(("sum", 4, 0.01), ("sum", 4096, 1.0))
+    assert [change.base_ms for change in between(both, both).profiles] == pytest.approx([1.0, 0.01])
+
+
+# Findings.
+
+
+def states(
+    base: Sequence[Finding], head: Sequence[Finding], ms: tuple[float, float] = (10.0, 10.0), **changes: Any
+) -> list[tuple[str, str]]:
+    after = report(loop(ms[1]), findings=head).model_copy(update=changes)
+    return [(f.code, f.state) for f in between(report(loop(ms[0]), findings=base), after).findings]
+
+
+def test_findings_are_new_gone_and_unchanged() -> None:
+    other = finding("M01", fingerprint="bb")
+    assert states([finding()], [finding(), other]) == [("M01", "new"), ("S01", "unchanged")]
+    assert states([finding(), other], [other]) == [("S01", "gone"), ("M01", "unchanged")]
+
+
+def test_a_finding_whose_lines_moved_is_the_same_one() -> None:
+    moved = finding(fingerprint="cc", where=(Place(file="/b/train.py", line=99, function="step"),))
+    assert states([finding()], [moved]) == [("S01", "unchanged")]
+
+
+def small() -> Finding:
+    return finding(gain=Gain(kind="expected", basis="loop", loop=1, before_ms=10.0, after_ms=9.8, share=0.02))
+
+
+def test_a_smaller_finding_is_better_even_below_the_gate() -> None:
+    assert states([finding()], [], (14.0, 10.0), minor=(small(),)) == [("S01", "better")]
+    assert states([small()], [finding()], (10.0, 14.0)) == [("S01", "worse")]
+
+
+def test_where_the_verdict_is_noise_no_fix_is_worth_more_or_less() -> None:
+    assert states([finding()], [small()]) == [("S01", "unchanged")]
+    assert states([small()], [finding()]) == [("S01", "unchanged")]
+
+
+def launches(share: float, ms: float) -> Finding:
+    gain = Gain(kind="expected", basis="loop", loop=1, before_ms=ms, after_ms=ms * (1 - share), share=share)
+    return finding("H01", fingerprint="hh", gain=gain)
+
+
+def slower_launches(base_idle: float, head_idle: float, *, gone: bool = False) -> str:
+    """A wait of 7 ms that comes or goes beside launches that cost as many ms as given; how H01 is called."""
+    waiting = {"compute": 6.0, "idle_sync": 7.0, "idle_launch": base_idle}
+    free = {"compute": 6.0, "idle_launch": head_idle}
+    sides = []
+    for parts, found in ((waiting, finding()), (free, launches(0.25, sum(free.values())))):
+        ms = sum(parts.values())
+        budget = {name: part / ms for name, part in parts.items()}
+        sides.append(report(loop(ms, budget=budget), findings=[found]))
+    summary = between(*(reversed(sides) if gone else sides)).findings
+    assert next(f.state for f in summary if f.code == "S01") == ("new" if gone else "gone")
+    return next(f.state for f in summary if f.code == "H01")
+
+
+def test_a_cause_that_another_one_hid_is_not_called_new_or_gone() -> None:
+    assert slower_launches(3.5, 3.7) == "now_visible"
+    assert slower_launches(3.5, 3.7, gone=True) == "no_longer_visible"
+    assert slower_launches(0.1, 3.7) == "new"
+    assert slower_launches(0.1, 3.7, gone=True) == "gone"
+
+
+def test_budget_categories_named_beside_rules_exist() -> None:
+    codes = set(corpus.library().by_code)
+    for code, categories in vocabulary.ABOUT.items():
+        assert any(known == code or known.rstrip("0123456789") == code for known in codes)
+        assert set(categories) <= set(BUDGET)
+
+
+@pytest.mark.parametrize(("base", "head"), [("slow", "fixed"), ("fixed", "slow")])
+def test_a_real_wait_that_hides_slow_launches(base: str, head: str) -> None:
+    folder = corpus.CAPTURES / "item_every_stage"
+    found = between(*(report_of(folder / f"{side}.sqlite.xz") for side in (base, head)))
+    expected = {"S01": "gone", "H01": "now_visible"} if base == "slow" else {"S01": "new", "H01": "no_longer_visible"}
+    assert {f.code: f.state for f in found.findings} == expected
+
+
+def test_a_cause_that_was_not_looked_for_is_not_called_gone() -> None:
+    blind = (Unevaluated(code="S01", reason="no CUDA calls were recorded"),)
+    assert states([finding()], [], not_evaluated=blind) == [("S01", "not_evaluated")]
+
+
+# Real repeats, and the command line.
+
+
+@pytest.mark.parametrize("again", RECORDED_AGAIN, ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_the_same_program_recorded_again_is_noise_both_ways(again: Path) -> None:
+    first, second = report_of(corpus.CAPTURES / again.parent.name / again.name), report_of(again)
+    for base, head in ((first, second), (second, first)):
+        found = between(base, head)
+        assert found.state == "noise"
+        assert found.ratio is not None
+        assert found.ratio.low < 1 < found.ratio.high
+
+
+def saved(folder: Path, name: str, report: Report) -> str:
+    path = folder / name
+    path.write_text(json_format.render(report))
+    return str(path)
+
+
+def test_a_regression_fails_only_where_asked(tmp_path: Path) -> None:
+    sides = saved(tmp_path, "a.json", report(loop(10.0))), saved(tmp_path, "b.json", report(loop(14.0)))
+    summary = CliRunner().invoke(main, ["diff", *sides])
+    assert (summary.exit_code, summary.stdout.startswith("regression: an iteration of 'step'")) == (0, True)
+    assert CliRunner().invoke(main, ["diff", *sides, "--fail-on-regression"]).exit_code == 1
+    assert CliRunner().invoke(main, ["diff", *reversed(sides), "--fail-on-regression"]).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "exit_code", "why"),
+    [
+        (["--fail-on-regression"], 0, ""),
+        (["--fail-on", "regression"], 0, ""),
+        (["--fail-on", "cannot-tell"], 1, "fails: it cannot be known whether head is slower"),
+        (["--fail-on", "regression", "--fail-on", "new-high"], 1, "fails: new and of high severity: S01 A cause"),
+    ],
+)  # fmt: skip
+def test_what_is_unknown_fails_where_asked_and_says_why(
+    tmp_path: Path, option: list[str], exit_code: int, why: str
+) -> None:
+    base = report(loop(10.0, budget=WAITING, calls=700.0))
+    head = report(loop(10.5, budget=WAITING, calls=1500.0), findings=[finding()])
+    sides = saved(tmp_path, "a.json", base), saved(tmp_path, "b.json", head)
+    summary = CliRunner().invoke(main, ["diff", *sides, *option])
+    assert summary.stdout.startswith("cannot tell")
+    assert summary.exit_code == exit_code
+    assert why in summary.stderr
+    assert ("fails" in summary.stderr) == bool(why)
+
+
+def test_a_finding_of_less_than_high_severity_is_no_new_high_one(tmp_path: Path) -> None:
+    head = report(loop(10.0), findings=[finding(severity="medium")])
+    sides = saved(tmp_path, "a.json", report(loop(10.0))), saved(tmp_path, "b.json", head)
+    assert CliRunner().invoke(main, ["diff", *sides, "--fail-on", "new-high"]).exit_code == 0
+
+
+def test_a_refusal_exits_with_2_and_still_delivers_the_json(tmp_path: Path) -> None:
+    sides = saved(tmp_path, "a.json", report(loop())), saved(tmp_path, "b.json", report(loop(), devices=("GPU B",)))
+    out = tmp_path / "diff.json"
+    summary = CliRunner().invoke(main, ["diff", *sides, "-o", str(out)])
+    assert summary.exit_code == 2
+    assert "different GPU models" in summary.stderr
+    assert json.loads(out.read_text())["state"] == "incomparable"
+
+
+def test_repeats_and_times_are_taken_from_the_command_line(tmp_path: Path) -> None:
+    sides = [saved(tmp_path, f"{ms}.json", report(loop(ms))) for ms in (10.0, 10.1, 9.0, 9.1)]
+    words = ["diff", sides[0], sides[2], "--base", sides[1], "--head", sides[3], "--format", "json"]
+    found = json.loads(CliRunner().invoke(main, words).stdout)
+    assert (found["base"]["reports"], found["head"]["reports"]) == (2, 2)
+    timed = [*words, "--base-time", "8ms", "--base-time", "8.1ms", "--head-time", "step=8.05ms"]
+    found = json.loads(CliRunner().invoke(main, timed).stdout)
+    assert found["loops"][0]["base"]["unprofiled_ms"] == pytest.approx([8.0, 8.1])
+    assert found["state"] == "noise"
+
+
+def test_only_thresholds_of_the_comparison_can_be_set(tmp_path: Path) -> None:
+    sides = saved(tmp_path, "a.json", report(loop(10.0))), saved(tmp_path, "b.json", report(loop(13.0)))
+    lenient = CliRunner().invoke(main, ["diff", *sides, "--set", "settings.diff_least=0.5"])
+    assert lenient.stdout.startswith("noise")
+    assert CliRunner().invoke(main, ["diff", *sides, "--set", "H01.min_idle_share=0.5"]).exit_code == 2
+
+
+# Thresholds and times that make no sense, and reports that tell less.
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *("least=1", "least=-0.1", "narrow=-1", "prior=0", "most_slowed=0", "most_slowed=1e308", "host=1000"),
+        *("gpu=1000", "copy=1e308", "unlike=1e308", "timed_gpu=1000", "least_host=2", "same_busy=-1"),
+    ],
+)
+def test_thresholds_of_a_comparison_have_a_range(wrong: str, tmp_path: Path) -> None:
+    files = [saved(tmp_path, f"{name}.json", report(loop(10.0))) for name in ("base", "head")]
+    result = CliRunner().invoke(main, ["diff", *files, "--set", f"settings.diff_{wrong}"])
+    assert result.exit_code == 2
+    assert "makes no sense: give " in result.stderr
+
+
+@pytest.mark.parametrize("name", [name for name in SETTINGS if name.startswith(change_state.PREFIX)])
+def test_the_ends_of_each_range_can_be_compared_with(name: str) -> None:
+    sides = loop(10.0, budget=WAITING), loop(7.0, budget=WAITING, calls=900.0)
+    change_state.check(SETTINGS)
+    for value in change_state.RANGES.get(name, change_state.SHARE):
+        settings = {**SETTINGS, name: value}
+        change_state.check(settings)
+        for base, head in (sides, sides[::-1], (sides[0], sides[0])):
+            assert compare([report(base)], [report(head)], settings).ratio
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"base_times": {"": [3.9]}}, "--base-time .* 3.90 ms .* is less than the 9.70 ms in which the GPU works"),
+        ({"head_times": {"step": [9900.0]}}, "--head-time .* is 1,000 times the recorded .* only 20 were recorded"),
+        ({"head_times": {"step": [15.0]}}, "--head-time .* is 1.5 times the recorded"),
+    ],
+)
+def test_a_time_that_cannot_be_the_loops_is_refused(given: dict[str, Any], why: str) -> None:
+    with pytest.raises(GpudiagError, match=why):
+        between(report(loop(10.0)), report(loop(9.9)), **given)
+
+
+def test_a_given_time_of_several_iterations_is_divided() -> None:
+    found = between(report(loop(10.0)), report(loop(9.9)), base_times={"": [79.8, 80.4]}, head_times={"": [9.9]})
+    assert found.loops[0].base.unprofiled_ms == pytest.approx((9.975, 10.05))
+    assert "`--base-time` 80.1 ms is 8 times the iteration found" in found.notes[0]
+
+
+@pytest.mark.parametrize("lacking", [{"launches": 0.0}, {"calls": 0.0}, {"kernels": ()}])
+def test_work_missing_from_a_report_is_not_called_different(lacking: dict[str, Any]) -> None:
+    full, old = loop(10.0, budget=WAITING), loop(7.0, budget=WAITING, **lacking)
+    for base, head in ((full, old), (old, full)):
+        found = between(report(base), report(head))
+        assert found.loops[0].same_work is None
+        assert found.state == "cannot_tell"
+        assert "whether both do the same work is not recorded" in found.text
+        assert "different work" not in found.text
+    other = loop(7.0, budget=WAITING, **{"launches": 90.0, "calls": 90.0} | lacking)
+    assert between(report(full), report(other)).loops[0].same_work is False

@@ -1,0 +1,88 @@
+"""Which lines, annotations and kernels a finding points at. All rows are synthetic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpudiag.diagnosis.source_location import places
+from gpudiag.evaluate import row_check
+from gpudiag.model import Place
+from ranking import VIEWS, rule
+from timelines import Case, iterations, launched, opened
+
+LIBRARY = {"function": "to", "file": "/v/lib/python3.11/site-packages/torch/_tensor.py", "line": 900}
+ON_CALLS = {
+    "price": {"kind": "upper_bound", "on": "api_calls", "high": ["drop_sync"]},
+    "locate": ("python", "nvtx", "kernel"),
+}
+BEFORE = ON_CALLS | {"price": {"kind": "upper_bound", "on": "api_calls", "high": ["to_workers"]}}
+
+
+def frame(line: int, function: str = "step") -> dict[str, Any]:
+    return {"function": function, "file": "/home/u/train.py", "line": line}
+
+
+def program(*samples: tuple[float, int]) -> Case:
+    """Two calls, at 40 and at 80 µs, each 20 µs long; samples are (time, the user's line), inside a library's frame."""
+    case = launched(1, 100, ("a()", 40, 45, 5), ("b()", 80, 85, 5))
+    for row in case["api_call"]:
+        row["duration"] = 20
+    stacks = [{"time": time, "frames": [LIBRARY, frame(line)]} for time, line in samples]
+    return {"iteration": [iterations(1, 110)], "py_sample": stacks, **case}
+
+
+def found(case: Case, about: dict[str, Any], *rows: dict[str, Any]) -> tuple[Place, ...]:
+    with opened(case, *VIEWS) as con:
+        return places(con, rule("A01", **about), rows, 0)
+
+
+def test_the_users_line_is_named_and_not_the_librarys() -> None:
+    [place] = found(program((20, 11), (50, 12), (55, 12)), ON_CALLS, {"api_calls": [0]})
+    assert (place.file, place.line, place.function, place.share) == ("/home/u/train.py", 12, "step", 1.0)
+
+
+def test_host_work_before_the_call_is_named_when_it_goes() -> None:
+    places_ = found(program((20, 11), (25, 11), (30, 11), (50, 12)), BEFORE, {"api_calls": [0]})
+    assert [(place.line, place.share) for place in places_] == [(11, 0.75), (12, 0.25)]
+
+
+def test_without_a_sample_inside_the_call_those_before_it_tell() -> None:
+    assert [place.line for place in found(program((20, 11)), ON_CALLS, {"api_calls": [0]})] == [11]
+
+
+def test_operations_are_found_by_the_calls_that_started_them() -> None:
+    assert [place.line for place in found(program((85, 13)), ON_CALLS, {"gpu_ops": [1]})] == [13]
+
+
+def test_a_row_without_ids_points_at_the_loop_s_busiest_lines() -> None:
+    places_ = found(program((5, 11), (50, 12), (51, 12)), ON_CALLS, {"share": 0.5})
+    assert [place.line for place in places_] == [12, 11]
+
+
+def test_the_annotation_or_kernel_stands_in_when_no_sample_tells() -> None:
+    row = {"api_calls": [0], "nvtx_path": "step / log", "kernel": "a()"}
+    assert found(program(), ON_CALLS, row) == (Place(nvtx="step / log", kernel="a()", share=1.0),)
+    assert found(program(), ON_CALLS, {"api_calls": [0]}) == ()
+    [place] = found(program((50, 12)), ON_CALLS, row)
+    assert (place.line, place.nvtx) == (12, "step / log")
+
+
+def test_the_worst_place_comes_first_and_a_line_is_named_once() -> None:
+    case = program((50, 12), (85, 12), (86, 13))
+    rows = [{"api_calls": [0], "share": 0.1}, {"api_calls": [1], "share": 0.3}]
+    places_ = found(case, ON_CALLS, *rows)
+    assert [(place.line, round(place.share or 0, 3)) for place in places_] == [(12, 0.625), (13, 0.375)]
+
+
+def test_frames_outside_the_user_s_code_name_nothing() -> None:
+    case = program((50, 12))
+    case["py_sample"][0]["frames"] = [LIBRARY]
+    assert found(case, ON_CALLS, {"api_calls": [0], "nvtx_path": "step"}) == (Place(nvtx="step", share=1.0),)
+
+
+def test_idle_intervals_lead_to_lines_and_must_exist() -> None:
+    case = launched(10, 100, ("k", 0, 5, 50))
+    with opened(case, "idle_interval") as con:
+        ends = row_check.id_ends(con, {"idle_interval"})
+        [(count,)] = con.execute("select count(*) from idle_interval").fetchall()
+    assert ends["idle_intervals"] == count > 0

@@ -1,0 +1,140 @@
+"""The verdict and the head of the report. All rows are synthetic."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from typing import get_args
+
+import pytest
+
+from gpudiag.diagnosis import run_summary
+from gpudiag.diagnosis import verdict as verdicts
+from gpudiag.errors import GpudiagError
+from gpudiag.model import Finding, Gain, Run, Verdict, vocabulary
+from gpudiag.replay.simulate import Doubt
+from ranking import VIEWS, program
+from timelines import Case, launched, library, opened
+
+
+def judged(case: Case, *findings: Finding) -> tuple[Run, Verdict]:
+    with opened(case, *VIEWS) as con:
+        run = run_summary.run(con, library().setting_values, {})
+        return run, verdicts.verdict(con, run, findings, library().setting_values)
+
+
+def test_a_capture_without_gpu_activity_says_why() -> None:
+    case: Case = {"api_call": [{"name": "cudaMalloc", "start": 0, "duration": 5}]}
+    run, verdict = judged(case)
+    assert (run.loops, verdict.state) == ((), "cannot_tell")
+    assert verdict.text.startswith("No GPU activity was recorded, because ")
+    case["capability"] = [{"name": "gpu_ops", "state": "not_recorded", "how": "CUDA tracing was off."}]
+    assert judged(case)[1].text == (
+        "No GPU activity was recorded, because CUDA tracing was off; nothing can be said about the GPU."
+    )
+
+
+def test_an_unrelated_warning_is_not_the_reason() -> None:
+    case: Case = {
+        "api_call": [{"name": "cudaMalloc", "start": 0, "duration": 5}],
+        "capability": [{"name": "gpu_ops", "state": "recorded", "how": "no call starts GPU work"}],
+        "diagnostic": [{"severity": "warning", "text": "CUDA device 0: Unified Memory cannot be traced"}],
+    }
+    assert "because no call starts GPU work;" in judged(case)[1].text
+
+
+def test_a_handful_of_operations_is_too_little_to_judge() -> None:
+    run, verdict = judged(launched(1, 100, ("a()", 0, 5, 10), ("b()", 20, 25, 10)))
+    assert (run.loops, verdict.state) == ((), "cannot_tell")
+    assert "Only 2 GPU operations were recorded" in verdict.text
+
+
+def test_an_idle_gpu_without_a_finding_is_not_called_healthy() -> None:
+    run, verdict = judged(program())
+    assert verdict.state == "cannot_tell"
+    assert verdict.text == (
+        "The GPU computes only 40 % of `iter`; 60 % it waits for work of the CPU,"
+        " and no rule that could be evaluated names a fix."
+    )
+    assert sum(run.loops[0].budget.values()) == pytest.approx(1)
+    assert set(run.loops[0].budget) == set(vocabulary.BUDGET)
+
+
+def exposing(copy: float) -> Case:
+    """Iterations of 1,000: an upload of that many, and kernels for the rest."""
+    case = launched(20, 1000, ("a()", 0, copy, 1000 - copy))
+    case["nvtx_range"] = [{"name": "iter", "start": 0, "duration": 999, "repeat": 20, "every": 1000}]
+    upload = {"kind": "memcpy", "copy_kind": "host_to_device", "src_kind": "pinned", "dst_kind": "device", "bytes": 9}
+    case["gpu_op"].append({**upload, "start": 0, "duration": copy, "repeat": 20, "every": 1000})
+    return case
+
+
+def test_copies_that_nothing_hides_are_no_computing() -> None:
+    verdict = judged(exposing(240))[1]
+    assert verdict.state == "cannot_tell"
+    assert verdict.text.startswith("The GPU computes only 76 % of `iter`; 24 % it only copies memory")
+    assert judged(exposing(50))[1].state == "healthy"
+
+
+def test_a_loop_whose_replay_is_held_is_not_healthy() -> None:
+    with opened(exposing(5), *VIEWS) as con:
+        run = run_summary.run(con, library().setting_values, {})
+        settings = library().setting_values
+        assert verdicts.verdict(con, run, (), settings).state == "healthy"
+        held = {run.loops[0].id: Doubt("held", -0.05)}
+        verdict = verdicts.verdict(con, run, (), settings, (), held)
+    assert verdict.state == "cannot_tell"
+    assert "what sets its pace was not recorded" in verdict.text
+
+
+def test_what_fired_and_is_small_is_named_where_nothing_else_is() -> None:
+    small = finding(Gain(kind="expected", basis="loop", loop=0, share=0.0))
+    with opened(program(), *VIEWS) as con:
+        run = run_summary.run(con, library().setting_values, {})
+        verdict = verdicts.verdict(con, run, (), library().setting_values, (small,))
+    assert verdict.text.endswith("What fired (S01) stands under smaller things.")
+
+
+def finding(gain: Gain) -> Finding:
+    return Finding(
+        rank=1, code="S01", id="x", status="draft", title="A value is read back", severity="high", confidence="high",
+        fingerprint="f", gain=gain, message="m", why="w", not_a_problem_when="n",
+    )  # fmt: skip
+
+
+def test_the_first_finding_makes_the_verdict() -> None:
+    measured = finding(Gain(kind="upper_bound", basis="loop", loop=0, share=0.5))
+    verdict = judged(program(), measured)[1]
+    assert verdict.state == "problems"
+    assert verdict.text.startswith("A value is read back. Fixing it would save at most ")
+    assert "`iter`" in verdict.text
+    unknown = finding(Gain(kind="test_needed", basis="loop", loop=0, test="Try."))
+    assert "only an experiment can tell" in judged(program(), unknown)[1].text
+
+
+def test_an_iteration_time_of_an_unknown_loop_is_refused() -> None:
+    with opened(program(), *VIEWS) as con:
+        assert run_summary.run(con, library().setting_values, {"iter": 5e4}).loops[0].iteration_ms_unprofiled == 0.05
+        with pytest.raises(GpudiagError, match=r"'itr'.*iter"):
+            run_summary.run(con, library().setting_values, {"itr": 5e4})
+
+
+def test_cold_start_is_separate_from_the_run() -> None:
+    case = launched(20, 100, ("a()", 2, 10, 50), start=5000)
+    case["nvtx_range"] = [{"name": "step", "start": 5000, "duration": 99, "repeat": 20, "every": 100}]
+    case["api_call"].append({"name": "cudaMalloc", "start": 0, "duration": 100})
+    run, _ = judged(case)
+    assert run.cold_start_ms == pytest.approx(5.3)
+    assert run.span_ms == pytest.approx(7, rel=0.01)
+
+
+def test_every_budget_category_has_words_and_a_colour() -> None:
+    views = "".join(sql for _, sql in library().views)
+    known = set(re.findall(r"'((?:compute|exposed|idle)(?:_[a-z]+)?)'", views)) - {"idle"}
+    assert known == set(vocabulary.BUDGET)
+    style = resources.files("gpudiag.report.html").joinpath("assets/page.css").read_text("utf-8")
+    assert [key for key in vocabulary.BUDGET if not re.search(rf"\.k-{key}\b[^}}]*fill", style)] == []
+
+
+def test_a_rule_can_name_every_framework_that_has_words() -> None:
+    assert get_args(vocabulary.Framework) == tuple(vocabulary.FRAMEWORKS)

@@ -1,0 +1,154 @@
+"""Three outcomes, vetoes and notes, on tiny stores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpudiag.evaluate.engine import Evaluation, evaluate, evaluate_all
+from gpudiag.library.load import Capability, Library
+from gpudiag.model import Clear, Fired, NotEvaluated, Rule
+from gpudiag.store import database
+
+NVTX = Capability(meaning="NVTX annotations", missing="NVTX ranges were not recorded", flag="--trace=cuda,nvtx")
+VIEWS = (("v.sql", "-- An op.\ncreate view op_of_loop as select device as loop, id, bytes, src_kind from gpu_op;\n"),)
+
+
+def rule(code: str = "H01", kind: str = "finding", **changes: Any) -> Rule:
+    data: dict[str, Any] = {
+        "code": code, "kind": kind, "id": "x", "title": "T", "requires": ("nvtx",), "why": "w",
+        "what": "x",
+        "not_a_problem_when": "n",
+        "query": "select loop, list(id order by id) as gpu_ops, sum(bytes) as bytes from op_of_loop "
+        "where src_kind = 'device' group by loop order by loop",
+        "message": "{{ total.bytes|bytes }} in {{ places|length|plural('place') }}.",
+    }  # fmt: skip
+    if kind == "finding":
+        data["price"] = {"kind": "upper_bound", "on": "gpu_ops", "high": ["graph_region"]}
+    return Rule.model_validate(data | changes)
+
+
+def opened(state: str = "recorded", ops: int = 3) -> database.Connection:
+    """Operations 0 … with loop 0, 0, 1, … of 1024 bytes each."""
+    con = database.create()
+    con.execute("insert into capability values (0, 'nvtx', ?, null)", [state])
+    con.execute("insert into loop (id, name) values (0, 'train'), (1, 'test')")
+    for number in range(ops):
+        con.execute(
+            "insert into gpu_op (id, device, bytes, src_kind) values (?, ?, 1024, 'device')", [number, number // 2]
+        )
+    database.load_views(con, VIEWS)
+    database.lock(con)
+    return con
+
+
+def library(*rules: Rule) -> Library:
+    return Library(rules=rules, views=VIEWS, capabilities={"nvtx": NVTX})
+
+
+def judge(*rules: Rule) -> Evaluation:
+    return evaluate_all(library(*rules), opened())
+
+
+def test_rows_are_fired_in_the_query_s_order() -> None:
+    outcome = evaluate(rule(), opened(), library())
+    assert isinstance(outcome, Fired)
+    assert outcome.rows == ({"loop": 0, "gpu_ops": [0, 1], "bytes": 2048}, {"loop": 1, "gpu_ops": [2], "bytes": 1024})
+
+
+def test_no_rows_is_clear() -> None:
+    assert isinstance(evaluate(rule(), opened(ops=0), library()), Clear)
+
+
+def test_missing_evidence_is_reported_with_the_flag() -> None:
+    outcome = evaluate(rule(), opened("not_recorded"), library())
+    assert isinstance(outcome, NotEvaluated)
+    assert (outcome.reason, outcome.hint) == ("NVTX ranges were not recorded", "--trace=cuda,nvtx")
+
+
+def test_either_of_two_kinds_of_evidence_will_do() -> None:
+    either = rule(requires=("memory|nvtx",))
+    assert isinstance(evaluate(either, opened(), library()), Fired)
+    outcome = evaluate(either, opened("not_recorded"), library())
+    assert isinstance(outcome, NotEvaluated)
+    assert outcome.reason == "memory was not recorded, and NVTX ranges were not recorded"
+
+
+def test_silence_clears_nothing_when_recording_is_unknown() -> None:
+    silent = evaluate(rule(), opened("unknown", ops=0), library())
+    assert isinstance(silent, NotEvaluated)
+    assert "does not say whether" in silent.reason
+    assert isinstance(evaluate(rule(), opened("unknown"), library()), Fired)
+
+
+def test_one_input_that_recorded_it_is_enough() -> None:
+    con = database.create()
+    con.execute("insert into capability values (0, 'nvtx', 'not_recorded', ''), (1, 'nvtx', 'recorded', '')")
+    database.load_views(con, VIEWS)
+    assert isinstance(evaluate(rule(), con, library()), Clear)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"query": "select nope from op_of_loop"}, "its query failed: Binder Error"),
+        ({"query": "select src_kind::integer as loop from op_of_loop"}, "its query failed: Conversion Error"),
+        ({"message": "{{ places[0].nope }}"}, "its sentence cannot be written"),
+    ],
+)
+def test_a_rule_that_fails_is_not_evaluated(changes: dict[str, str], words: str) -> None:
+    outcome = evaluate(rule(**changes), opened(), library())
+    assert isinstance(outcome, NotEvaluated)
+    assert words in outcome.reason
+
+
+def test_figures_that_json_cannot_hold_become_null() -> None:
+    text = "select loop, 'nan'::double as a, 1.5::decimal(4, 1) as b, [null, 1] as c from op_of_loop where id = 0"
+    outcome = evaluate(rule(query=text, message="m."), opened(), library())
+    assert isinstance(outcome, Fired)
+    assert outcome.rows == ({"loop": 0, "a": None, "b": 1.5, "c": [None, 1]},)
+
+
+def suppressor(query: str, code: str = "X01") -> Rule:
+    return rule(code, "suppressor", query=query, message="the GPU was busy.")
+
+
+@pytest.mark.parametrize(
+    ("veto", "left"),
+    [
+        ("select 0 as loop", [[2]]),
+        ("select null::integer as loop", []),
+        ("select 5 as loop", [[0, 1], [2]]),
+        ("select 0 as loop, [1] as gpu_ops", [[0], [2]]),
+        ("select null::integer as loop, [0, 1] as gpu_ops", [[2]]),
+        ("select 0 as loop, [0, 1, 2] as gpu_ops", [[2]]),
+        ("select 0 as loop, [0, 1] as api_calls", [[0, 1], [2]]),
+    ],
+)
+def test_a_veto_takes_what_it_names(veto: str, left: list[list[int]]) -> None:
+    result = judge(rule(suppressed_by=("X01",)), suppressor(veto))
+    assert [row["gpu_ops"] for outcome in result.fired for row in outcome.rows] == left
+    assert bool(result.suppressed) == (left != [[0, 1], [2]])
+    assert result.clear == ()
+
+
+def test_a_veto_gives_its_reason() -> None:
+    own = judge(rule(suppressed_by=("X01",)), suppressor("select 0 as loop, 'it was the last' as reason"))
+    assert [(s.code, s.by, s.reason) for s in own.suppressed] == [("H01", "X01", "it was the last")]
+    summary = judge(rule(suppressed_by=("X01",)), suppressor("select 0 as loop"))
+    assert [s.reason for s in summary.suppressed] == ["the GPU was busy."]
+
+
+def test_only_named_suppressors_veto() -> None:
+    result = judge(rule(suppressed_by=("X02",)), suppressor("select null::integer as loop"))
+    assert result.suppressed == ()
+    assert len(result.fired[0].rows) == 2
+
+
+def test_hygiene_gives_a_note_for_each_loop_and_weakens() -> None:
+    hygiene = rule("Q02", "hygiene", weakens=("H01",), message="{{ loop.name }} moved {{ total.bytes|bytes }}.")
+    result = judge(rule(), hygiene)
+    assert [note.text for note in result.notes] == ["`train` moved 2.0 KiB.", "`test` moved 1.0 KiB."]
+    assert result.weakened["H01"] == tuple(note.text for note in result.notes)
+    assert [outcome.rule.code for outcome in result.fired] == ["H01"]

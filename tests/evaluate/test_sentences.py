@@ -1,0 +1,101 @@
+"""What findings are called and advise: no more than their rows prove, and nothing of another framework."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from gpudiag.evaluate.engine import Known, evaluate, message, title
+from gpudiag.library.remedy import RemedyText
+from gpudiag.library.sql_check import relations_of
+from gpudiag.model import Fired
+from gpudiag.pipeline import build_report
+from timelines import Case, iterations, library, opened
+
+
+def summary(case: Case, code: str) -> tuple[str, str]:
+    """The headline and the message of the rule for this case."""
+    known = library()
+    rule = known.by_code[code]
+    with opened(case, *relations(rule.query)) as con:
+        outcome = evaluate(rule, con, known)
+        assert isinstance(outcome, Fired), outcome
+        loops = Known.of(known, con).loops
+        return title(rule, outcome.rows, loops), message(rule, outcome.rows, loops)
+
+
+def relations(query: str) -> list[str]:
+    """The packaged views that a query reads."""
+    known = {view for _, sql in library().views for view in re.findall(r"create view (\w+)", sql)}
+    return sorted(known & set(relations_of(query)))
+
+
+def allocating(count: int, every: int, with_free: bool = False) -> Case:
+    """Ten iterations with a launch; the first `count` also ask the driver for memory."""
+    calls = [{"label": "k", "name": "cudaLaunchKernel", "start": 0, "duration": 5, "repeat": 10, "every": 200},
+             {"name": "cudaMalloc", "start": 65, "duration": 95, "repeat": count, "every": every}]  # fmt: skip
+    if with_free:
+        calls.append({"name": "cudaFree", "start": 165, "duration": 20, "repeat": count, "every": every})
+    ops = [{"api_call": "k", "name": "step()", "start": 10, "duration": 50, "repeat": 10, "every": 200}]
+    return {"iteration": [iterations(10, 200)], "api_call": calls, "gpu_op": ops}
+
+
+def test_memory_that_was_not_freed_is_not_called_freed() -> None:
+    assert summary(allocating(10, 200), "A01")[0] == "Device memory is allocated in every iteration"
+    assert (
+        summary(allocating(10, 200, with_free=True), "A01")[0]
+        == "Device memory is allocated and freed in every iteration"
+    )
+
+
+def test_six_iterations_of_ten_are_not_all() -> None:
+    case = allocating(6, 200, with_free=True)
+    assert summary(case, "A01")[0] == "Device memory is allocated and freed in most iterations"
+
+
+def test_without_a_loop_nobody_speaks_of_iterations() -> None:
+    case = allocating(10, 200, with_free=True)
+    case["loop"] = [{"id": 0, "name": "whole run", "period_source": "unknown"}]
+    case["iteration"] = [iterations(1, 2000)]
+    headline, text = summary(case, "A01")
+    assert "iteration" not in headline + text
+    assert "20 times in the recorded work" in text
+    with opened(case, *every_view()) as con:
+        report = build_report(con, library(), {})
+    assert "in the recorded work" in next(finding.message for finding in report.findings if finding.code == "A01")
+
+
+@pytest.mark.parametrize("remedy", library().remedies.values(), ids=lambda remedy: remedy.id)
+def test_advice_for_any_program_holds_no_python(remedy: RemedyText) -> None:
+    if remedy.id == "keep-jax-allocator":  # given to JAX programs alone
+        return
+    for text in (remedy.intro, remedy.sections.get("any", "")):
+        assert "```python" not in text
+        assert not re.search(r"\bpip install\b|interpreter lock|\bpython \w+\.py\b|NumPy|Python `", text)
+
+
+def every_view() -> list[str]:
+    return [view for _, sql in library().views for view in re.findall(r"create view (\w+)", sql)]
+
+
+def fixes(case: Case) -> list[tuple[str, str]]:
+    """Remedies of A02, with the framework that each is written for."""
+    known = library()
+    with opened(case, *every_view()) as con:
+        report = build_report(con, known, {})
+    found = next(finding for finding in (*report.findings, *report.minor) if finding.code == "A02")
+    return [(remedy.id, remedy.framework) for remedy in found.remedies]
+
+
+def pooled(*calls: dict[str, object]) -> Case:
+    """Ten iterations of CuPy kernels, with these calls beside their launches."""
+    launch = {"label": "k", "name": "cudaLaunchKernel", "start": 0, "duration": 5, "repeat": 40, "every": 50}
+    op = {"api_call": "k", "name": "cupy_add__float32", "start": 6, "duration": 5, "repeat": 40, "every": 50}
+    return {"iteration": [iterations(10, 200)], "api_call": [launch, *calls], "gpu_op": [op]}
+
+
+def test_no_advice_to_stop_what_the_program_does_not_do() -> None:
+    off = pooled({"name": "cudaMalloc", "start": 8, "duration": 10, "repeat": 40, "every": 50},
+                 {"name": "cudaFree", "start": 20, "duration": 20, "repeat": 40, "every": 50})  # fmt: skip
+    assert fixes(off) == [("pool-allocation", "cupy")]

@@ -1,0 +1,332 @@
+"""Loops found in a capture, the length of their iterations, and what counts as warm-up. All rows are synthetic."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+import timelines
+from timelines import Case, iterations, launched, opened
+
+# 40 µs of kernels in each iteration of 100 µs.
+STEP = (("gemm()", 2.0, 10.0, 30.0), ("relu()", 6.0, 45.0, 10.0))
+
+
+def ranges(
+    count: int, name: str, start: float = 0, every: float = 100, duration: float = 90, **more: Any
+) -> list[Case]:
+    """Ranges numbered like iterations: name_0, name_1 …"""
+    return [
+        {"name": f"{name}_{n}", "start": start + n * every, "duration": duration, "label": f"{name}_{n}", **more}
+        for n in range(count)
+    ]
+
+
+def loops(case: Case, **settings: float) -> list[dict[str, Any]]:
+    with opened(case, settings=settings) as con:
+        return timelines.rows(con, "select * from loop order by id")
+
+
+def iterations_of(case: Case, **settings: float) -> list[dict[str, Any]]:
+    with opened(case, settings=settings) as con:
+        return timelines.rows(con, "select * from iteration order by loop, process, ordinal")
+
+
+def both(first: Case, later: Case) -> Case:
+    """The calls and operations of two launched cases, one after the other."""
+    return {
+        "api_call": first["api_call"] + [{**row, "label": f"{row['label']} later"} for row in later["api_call"]],
+        "gpu_op": first["gpu_op"] + [{**row, "api_call": f"{row['api_call']} later"} for row in later["gpu_op"]],
+    }
+
+
+def test_numbered_ranges_are_one_loop() -> None:
+    [loop] = loops({**launched(12, 100, *STEP), "nvtx_range": ranges(12, "step")})
+    assert (loop["name"], loop["nvtx_path"], loop["period_source"]) == ("step", "step", "nvtx")
+    assert (loop["steady_iterations"], loop["iteration_ns"], loop["share_of_span"]) == (
+        9,
+        pytest.approx(99_000, rel=0.02),
+        1,
+    )
+
+
+def test_an_iteration_holds_both_alternating_phases() -> None:
+    case = launched(12, 100, *STEP)
+    case["nvtx_range"] = [
+        {"name": "data", "start": 0, "duration": 20, "repeat": 12, "every": 100},
+        {"name": "train", "start": 21, "duration": 70, "repeat": 12, "every": 100},
+    ]
+    [loop] = loops(case)
+    assert loop["name"] == "data + train"
+    assert loop["steady_iterations"] == 9
+    assert loop["iteration_ns"] == pytest.approx(99_000, rel=0.02)
+
+
+def test_an_epoch_filled_by_iterations_gives_way_to_them() -> None:
+    case = launched(60, 100, *STEP)
+    epochs = ranges(6, "epoch", every=1000, duration=1000)
+    inner = [{**row, "parent": f"epoch_{n // 10}"} for n, row in enumerate(ranges(60, "iteration", duration=99))]
+    case["nvtx_range"] = epochs + inner
+    [loop] = loops(case)
+    assert (loop["name"], loop["nvtx_path"]) == ("iteration", "epoch / iteration")
+    assert loop["iteration_ns"] == pytest.approx(100_000, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        {"name": "ncclAllReduce", "domain": "NCCL"},
+        {"name": "aten::add, op_id = 3"},
+        {"name": "step", "kind": "start_end"},
+    ],
+    ids=["library domain", "operator", "start_end"],
+)
+def test_annotations_that_mark_no_iterations_are_passed_over(annotation: Case) -> None:
+    case = launched(40, 100, *STEP)
+    case["nvtx_range"] = [{**annotation, "start": 0, "duration": 90, "repeat": 40, "every": 100}]
+    [loop] = loops(case)
+    assert (loop["period_source"], loop["nvtx_path"]) == ("period", None)
+
+
+def test_the_same_code_in_two_processes_is_one_loop() -> None:
+    one = launched(12, 100, *STEP)
+    other = launched(12, 100, *STEP, start=7)
+    for row in (*other["api_call"], *other["gpu_op"]):
+        row |= {"process": 1}
+    for row in other["api_call"]:
+        row |= {"thread": 1, "label": f"second {row['label']}"}
+    for row in other["gpu_op"]:
+        row |= {"device": 1, "stream": 1, "api_call": f"second {row['api_call']}"}
+    step = {"name": "step", "start": 0, "duration": 90, "repeat": 12, "every": 100}
+    [loop] = loops({
+        "thread": [{"id": 0, "process": 0}, {"id": 1, "process": 1}],
+        "api_call": one["api_call"] + other["api_call"], "gpu_op": one["gpu_op"] + other["gpu_op"],
+        "nvtx_range": [step, {**step, "process": 1, "thread": 1, "start": 7}],
+    })  # fmt: skip
+    assert (loop["name"], loop["processes"], loop["steady_iterations"]) == ("step", 2, 18)
+
+
+def test_a_host_that_runs_ahead_is_measured_on_the_gpu_s_clock() -> None:
+    # The host passes an iteration in 10 µs; the GPU needs 100 µs for the kernel that the iteration queues.
+    calls = {"label": "k", "name": "cudaLaunchKernel", "start": 1, "duration": 3, "repeat": 20, "every": 10}
+    kernels = {"api_call": "k", "name": "gemm()", "start": 5, "duration": 100, "repeat": 20, "every": 100}
+    case = {"api_call": [calls], "gpu_op": [kernels], "nvtx_range": ranges(20, "step", every=10, duration=9)}
+    [loop] = loops(case)
+    assert loop["iteration_ns"] == pytest.approx(100_000, rel=0.02)
+    last = iterations_of(case)[-1]
+    assert last["end"] == 2_005_000, "the last iteration holds what was still queued"
+
+
+def test_first_iterations_warm_up_and_do_not_count() -> None:
+    slow = launched(3, 1000, *STEP)
+    fast = launched(20, 100, *STEP, start=3000)
+    case = {
+        **both(slow, fast),
+        "nvtx_range": ranges(3, "step", every=1000, duration=990) + [
+            {**row, "name": f"step_{n + 3}"} for n, row in enumerate(ranges(20, "step", start=3000))
+        ],
+    }  # fmt: skip
+    [loop] = loops(case)
+    assert loop["steady_iterations"] == 20
+    assert loop["iteration_ns"] == pytest.approx(99_500, rel=0.01)
+    assert [row["in_steady_state"] for row in iterations_of(case)][:4] == [False, False, False, True]
+
+
+def test_of_thousands_of_iterations_a_hundred_warm_up() -> None:
+    case = {**launched(3000, 100, *STEP), "nvtx_range": ranges(3000, "step")}
+    assert sum(not row["in_steady_state"] for row in iterations_of(case)) == 100
+
+
+def test_cold_start_steady_state_and_teardown_follow_one_another() -> None:
+    case = launched(12, 100, *STEP, start=5000)
+    case["nvtx_range"] = ranges(12, "step", start=5000)
+    case["api_call"] += [
+        {"name": "cudaMalloc", "start": 0, "duration": 100},
+        {"name": "cudaFree", "start": 9000, "duration": 50},
+    ]
+    with opened(case) as con:
+        windows = timelines.rows(con, 'select kind, start, "end" from "window" order by start')
+    assert [(w["kind"], w["start"], w["end"]) for w in windows] == [
+        ("cold_start", 0, 5_300_000), ("steady_state", 5_300_000, 6_190_000), ("teardown", 6_190_000, 9_050_000),
+    ]  # fmt: skip
+
+
+def test_a_pause_of_many_iterations_belongs_to_no_iteration() -> None:
+    one, other = launched(10, 100, *STEP), launched(10, 100, *STEP, start=50_000)
+    case = {**both(one, other), "nvtx_range": ranges(10, "step") + ranges(10, "step", start=50_000)}
+    assert max(row["end"] - row["start"] for row in iterations_of(case)) <= 100_000
+
+
+def test_three_ranges_are_phases_and_no_loop() -> None:
+    case = launched(30, 100, *STEP)
+    case["nvtx_range"] = ranges(3, "epoch", every=1000, duration=990)
+    assert [loop["period_source"] for loop in loops(case)] == ["period"]
+
+
+def test_annotations_of_little_work_do_not_represent_the_run() -> None:
+    case = launched(60, 100, *STEP)
+    case["nvtx_range"] = ranges(4, "validate", start=0)
+    assert [(loop["name"], loop["period_source"]) for loop in loops(case)] == [("every gemm", "period")]
+    case["nvtx_range"] = ranges(40, "validate", start=0)
+    assert [loop["period_source"] for loop in loops(case)] == ["nvtx"]
+
+
+def test_annotations_represent_the_run_after_a_long_warm_up() -> None:
+    tuning = {"api_call": [], "gpu_op": []}
+    for number in range(60):  # kernels that never come again, far more work than the loop holds
+        once = launched(1, 100, (f"candidate_{number * number}()", 2.0, 10.0, 80.0), start=number * 100)
+        tuning = both(tuning, once)
+        tuning["api_call"][-1]["label"] = tuning["gpu_op"][-1]["api_call"] = f"candidate {number}"
+    case = both(launched(20, 100, *STEP, start=6000), tuning)
+    case["nvtx_range"] = ranges(20, "step", start=6000)
+    [loop] = loops(case)
+    assert (loop["name"], loop["period_source"]) == ("step", "nvtx")
+
+
+def test_without_annotations_the_kernel_period_is_the_loop() -> None:
+    case = launched(40, 100, *STEP)
+    [loop] = loops(case)
+    assert (loop["name"], loop["period_source"]) == ("every gemm", "period")
+    assert loop["iteration_ns"] == pytest.approx(100_000, rel=0.02)
+
+
+def test_an_unannotated_iteration_begins_after_the_longest_pause() -> None:
+    case = launched(40, 100, ("relu()", 2, 10, 10), ("gemm()", 40, 45, 10), ("softmax()", 44, 60, 10))
+    assert [loop["name"] for loop in loops(case)] == ["every relu"]
+    case = launched(40, 100, ("relu()", 2, 10, 10), ("gemm()", 6, 25, 10), ("softmax()", 80, 85, 10))
+    assert [loop["name"] for loop in loops(case)] == ["every softmax"]
+
+
+def test_work_that_never_repeats_is_one_iteration_and_says_so() -> None:
+    case = launched(1, 100, *[(f"kernel{n}()", n * 20, n * 20 + 5, 10) for n in range(60)])
+    [loop] = loops(case)
+    assert (loop["name"], loop["period_source"], loop["steady_iterations"]) == ("whole run", "unknown", 1)
+    assert loop["iteration_ns"] == 59 * 20_000 + 15_000
+
+
+def test_a_handful_of_operations_is_nothing_to_diagnose() -> None:
+    case = launched(1, 100, *[(f"kernel{n}()", n * 20, n * 20 + 5, 10) for n in range(5)])
+    assert loops(case) == []
+    assert [loop["name"] for loop in loops(case, min_ops=5)] == ["whole run"]
+    assert [loop["name"] for loop in loops(case, long_op_ns=10_000)] == ["whole run"]
+
+
+def test_a_very_long_loop_is_analysed_in_part_only() -> None:
+    case = launched(100, 100, *STEP)
+    case["nvtx_range"] = ranges(100, "step")
+    found = iterations_of(case, max_ops=40)
+    assert len(found) == 100
+    analysed = [row["ordinal"] for row in found if row["analysed"] and row["in_steady_state"]]
+    assert 10 <= len(analysed) <= 30
+    assert analysed == list(range(analysed[0], analysed[0] + len(analysed))), "the iterations right after warm-up"
+
+
+def test_iterations_of_a_loop_never_overlap() -> None:
+    case = launched(20, 10, ("gemm()", 1, 5, 100))
+    case["nvtx_range"] = ranges(20, "step", every=10, duration=9)
+    found = iterations_of(case)
+    assert all(a["end"] <= b["start"] for a, b in pairwise(found))
+    assert all(row["end"] >= row["start"] for row in found)
+
+
+def test_iterations_do_not_depend_on_the_batch_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = {**launched(30, 100, *STEP), "nvtx_range": ranges(30, "step")}
+    blocks_per_wave = iterations_of(case)
+    monkeypatch.setattr("gpudiag.loops.iteration_bounds._AT_ONCE", 7)
+    assert iterations_of(case) == blocks_per_wave
+
+
+def test_given_iterations_are_kept() -> None:
+    case: Case = {"iteration": [iterations(5, 50)], **launched(20, 100, *STEP)}
+    assert len(iterations_of(case)) == 5
+
+
+def later(case: Case, start: float) -> Case:
+    """The same calls and operations, `start` µs later."""
+    return {table: [{**row, "start": row["start"] + start} for row in rows] for table, rows in case.items()}
+
+
+def in_iterations(iterations_: list[tuple[str, ...]], every: float = 100) -> Case:
+    """An iteration for each tuple of kernels, 10 µs a kernel."""
+    case: Case = {"api_call": [], "gpu_op": []}
+    for number, kernels in enumerate(iterations_):
+        one = launched(1, every, *[(kernel, n * 12.0, n * 12.0 + 4, 10.0) for n, kernel in enumerate(kernels)])
+        for row in one["api_call"]:
+            row["label"] += f" of {number}"
+        for row in one["gpu_op"]:
+            row["api_call"] += f" of {number}"
+        moved = later(one, number * every)
+        case = {table: case[table] + moved[table] for table in case}
+    return case
+
+
+def test_products_of_sizes_that_vary_are_one_step_of_the_loop() -> None:
+    """A library picks another kernel for each size: no two iterations launch the same ones."""
+    tiles = [f"cutlass_80_tensorop_gemm_{(n * 7) % 41}x{n}" for n in range(80)]
+    [loop] = loops(in_iterations([("norm()", tiles[n], "gate()", tiles[79 - n]) for n in range(40)]))
+    assert loop["period_source"] == "period"
+    assert loop["iteration_ns"] == pytest.approx(100_000, rel=0.02)
+
+
+def test_kernels_that_share_a_short_name_are_distinguished() -> None:
+    """A stencil of rolls and arithmetic has two short names, in no order that tells where an iteration ends."""
+    chance = random.Random(1)
+    iteration = tuple(chance.choice(("roll_kernel()", f"elementwise<op{n}>()")) for n in range(80))
+    [loop] = loops(in_iterations([iteration] * 12, every=1000))
+    assert (loop["period_source"], loop["iteration_ns"]) == ("period", pytest.approx(1_000_000, rel=0.02))
+
+
+def on_thread(case: Case, thread: int) -> Case:
+    """The same calls by another thread."""
+    return {**case, "api_call": [{**row, "thread": thread} for row in case["api_call"]]}
+
+
+def test_a_kernel_tuning_thread_does_not_hide_another_loop() -> None:
+    tuning = on_thread(launched(60, 50, ("candidate()", 1, 4, 0.5), ("check()", 9, 12, 0.5)), 1)
+    case = both(tuning, launched(20, 100, *STEP, start=10_000))
+    [loop] = loops({"thread": [{"id": 0, "process": 0}, {"id": 1, "process": 0}], **case})
+    assert (loop["name"], loop["iteration_ns"]) == ("every gemm", pytest.approx(100_000, rel=0.05))
+
+
+def test_a_stray_call_in_some_iterations_does_not_hide_the_loop() -> None:
+    """A sync in every iteration, and allocations that only some need: more calls than a tenth of the events."""
+    case = launched(40, 100, *[(f"kernel{n}()", n * 10, n * 10 + 2, 5) for n in range(4)])
+    case["api_call"].append({"name": "cudaDeviceSynchronize", "start": 80, "duration": 5, "repeat": 40, "every": 100})
+    strays = [8, 9, 17, 18, 21, 29, 30, 35]
+    case["api_call"] += [{"name": "cudaMalloc", "start": n * 100 + 15, "duration": 3} for n in strays]
+    [loop] = loops(case)
+    assert (loop["period_source"], loop["iteration_ns"]) == ("period", pytest.approx(100_000, rel=0.02))
+
+
+def tuned(count: int) -> Case:
+    """Kernels that a compiler tries out, each once."""
+    return in_iterations([(f"candidate_{n * n}()",) for n in range(count)], every=40)
+
+
+def test_a_loop_after_much_tuning_is_found() -> None:
+    case = both(tuned(60), later(launched(20, 100, ("step()", 2, 10, 8), ("next()", 12, 22, 8)), 10_000))
+    [loop] = loops(case)
+    assert (loop["period_source"], loop["iteration_ns"]) == ("period", pytest.approx(100_000, rel=0.05))
+    case["nvtx_range"] = ranges(20, "iteration", start=10_000)
+    assert [loop["name"] for loop in loops(case)] == ["iteration"], "iterations that the program names come first"
+    del case["nvtx_range"]
+    [loop] = loops(case, late_coverage=0.5)
+    assert loop["period_source"] == "unknown"
+
+
+def test_a_loop_does_not_represent_much_work_after_it() -> None:
+    case = both(launched(20, 100, ("step()", 2, 10, 8), ("next()", 12, 22, 8)), later(tuned(60), 10_000))
+    assert [loop["period_source"] for loop in loops(case)] == ["unknown"]
+
+
+def test_a_loop_is_called_by_a_kernel_that_tells_something() -> None:
+    fill, copy = ("elementwise_kernel<fill>()", 2, 10, 20), ("elementwise_kernel<copy>()", 30, 40, 5)
+    [loop] = loops(launched(40, 100, fill, copy, ("gemm()", 36, 50, 9), ("loss()", 44, 60, 2), ("scan()", 50, 70, 8)))
+    assert loop["name"] == "every scan", "the longest that is neither element-wise nor the library's"
+    [loop] = loops(launched(40, 100, fill, ("gemm()", 36, 50, 9)))
+    assert loop["name"] == "every gemm"
+    [loop] = loops(launched(40, 100, fill, copy))
+    assert loop["name"] == "every elementwise_kernel"

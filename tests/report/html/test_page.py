@@ -1,0 +1,216 @@
+"""The page: whole, self-contained, every link lands, nothing of a capture is more than text."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import samples
+from captures import report_of
+from evaluation.corpus import CAPTURES
+from gpudiag import pipeline
+from gpudiag.model import Report
+from gpudiag.report import formats, json_format, markdown
+from gpudiag.report.html import page
+from gpudiag.report.html.roofline import rooflines
+from gpudiag.report.html.track import WIDTH, drawing
+from gpudiag.timeline.model import Name, Picture, Row, Sketch, Slice, Strip
+
+HOSTILE = '</script><img src=x onerror="alert(1)">\u202e--><svg onload=alert(2)>{{ 7 * 7 }}\x1b[31m\'"`*_&lt;'
+VOID = {"meta", "br", "hr", "img", "input", "link"}
+
+
+class Parsed(HTMLParser):
+    """Elements with their attributes, the text of scripts and styles, and whether all that opens is closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.open: list[str] = []
+        self.inside: dict[str, list[str]] = {"script": [], "style": []}
+        self.text = ""
+        self.faults: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {key: value or "" for key, value in attrs}))
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag in self.inside:
+            self.inside[tag].append("")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {key: value or "" for key, value in attrs}))
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open.pop() != tag:
+            self.faults.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] in self.inside:
+            self.inside[self.open[-1]][-1] += data
+        else:
+            self.text += data
+
+    def values(self, attribute: str) -> list[str]:
+        return [attributes[attribute] for _, attributes in self.elements if attribute in attributes]
+
+
+def strip(key: str = "loop1", name: str = "gemm", rank: int | None = 1, loop: int | None = 1) -> Strip:
+    """Synthetic."""
+    rows = (
+        Row("f1", "finding", name, (Slice(10, 50, "mark", 0, 1),), rank=rank),
+        Row("n0", "nvtx", name, (Slice(0, 1000, "range", 0, 1),)),
+        Row("h0", "host", "CUDA calls", (Slice(0, 100, "launch", 0, 3),)),
+        Row("g0", "gpu", name, (Slice(0, 400, "compute", -1, 1), Slice(400, 600, "idle_sync", 0, 1))),
+        Row("s0", "stream", name, (Slice(0, 400, "kernel", 0, 1),)),
+    )
+    return Strip(key, 0, 1000, rows if rank is not None else rows[1:], (Name(name, name),), loop, 3, (name,))
+
+
+def picture(name: str = "gemm") -> Picture:
+    """Synthetic."""
+    sketch = Sketch(
+        1, 5.7, 1.2, 1.0, 2.0, (Row("s0", "stream", name, (Slice(0, 9, "kernel", 0, 1),)),), (), (Name(name, name),)
+    )
+    return Picture((strip(name=name),), strip("run", name, 1, None), sketch)
+
+
+def fattened(value: Any, poison: str) -> Any:
+    """Every text of a report, hostile; what has a fixed vocabulary stays."""
+    fixed = {"state", "kind", "basis", "status", "severity", "confidence", "framework", "frameworks", "source", "code",
+             "id", "limit", "fingerprint", "precision"}  # fmt: skip
+    if isinstance(value, dict):
+        return {key: item if key in fixed else fattened(item, poison) for key, item in value.items()}
+    if isinstance(value, list):
+        return [fattened(item, poison) for item in value]
+    return f"{value} {poison}" if isinstance(value, str) else value
+
+
+@pytest.fixture(scope="module")
+def real() -> tuple[Report, Picture | None]:
+    return pipeline.pictured([CAPTURES / "nbody_host_arrays" / "slow.sqlite.xz"])
+
+
+@pytest.fixture(scope="module")
+def drawn(real: tuple[Report, Picture | None]) -> str:
+    return page.render(*real)
+
+
+def test_the_page_is_whole_and_every_link_in_it_lands(drawn: str) -> None:
+    parsed = Parsed(drawn)
+    assert parsed.faults == [] and parsed.open == []
+    ids = parsed.values("id")
+    assert len(ids) == len(set(ids))
+    inside = [href[1:] for href in parsed.values("href") if href.startswith("#")]
+    assert {"finding-1", "mark-loop0-1", "mark-run-1", "timeline"} <= set(inside)
+    assert set(inside) <= set(ids)
+
+
+def test_it_says_what_the_markdown_report_says(real: tuple[Report, Picture | None], drawn: str) -> None:
+    said = re.sub(r"\W+", " ", Parsed(drawn).text)
+    for finding in real[0].findings:
+        for summary in (finding.title, finding.message, finding.why, finding.not_a_problem_when):
+            assert re.sub(r"\W+", " ", summary).strip() in said
+        for remedy in finding.remedies[: markdown.FIXES]:
+            assert re.sub(r"\W+", " ", remedy.title).strip() in said
+
+
+def test_nothing_is_loaded_and_only_this_pages_script_runs(drawn: str) -> None:
+    parsed = Parsed(drawn)
+    assert parsed.values("src") == [] and parsed.values("style") == []
+    assert not any(key.startswith("on") for _, attributes in parsed.elements for key in attributes)
+    assert "@import" not in drawn and not re.search(r"url\((?!#)", "".join(parsed.inside["style"]))
+    policy = next(a["content"] for _, a in parsed.elements if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'") and "unsafe" not in policy
+    scripts = [a for tag, a in parsed.elements if tag == "script" and a.get("type") != "application/json"]
+    assert len(scripts) == 1
+    from gpudiag.report.html.markup import digest
+
+    assert digest(parsed.inside["script"][-1]) in policy and digest(parsed.inside["style"][0]) in policy
+
+
+def test_a_page_of_a_small_capture_stays_small(drawn: str) -> None:
+    assert len(drawn.encode()) < 1_000_000
+
+
+def test_hostile_names_stay_text() -> None:
+    report = samples.launch_bound()
+    poisoned = Report.model_validate(fattened(json.loads(json_format.render(report)), HOSTILE))
+    clean = Parsed(page.render(report, picture()))
+    parsed = Parsed(page.render(poisoned, picture(HOSTILE)))
+    assert parsed.faults == [] and parsed.open == []
+    tags = {tag for tag, _ in parsed.elements}
+    assert tags <= {tag for tag, _ in clean.elements} | {"ul", "ol", "li", "em", "strong", "pre", "h3"}
+    assert "onload" not in tags and not any(key.startswith("on") for _, a in parsed.elements for key in a)
+    assert "\u202e" not in parsed.text and "\x1b" not in parsed.text and "49" not in parsed.text.split("{{")[-1][:12]
+    for block in parsed.inside["script"][:-1]:
+        data = json.loads(block)
+        assert any("</script>" in part for names in data["names"] for part in names)
+    assert all(link.startswith(("#", "https://")) for link in parsed.values("href"))
+
+
+@pytest.mark.parametrize("name", samples.ALL)
+def test_every_kind_of_report_makes_a_whole_page(name: str) -> None:
+    parsed = Parsed(page.render(samples.ALL[name]()))
+    assert parsed.faults == [] and parsed.open == []
+    assert {href[1:] for href in parsed.values("href") if href.startswith("#")} <= set(parsed.values("id"))
+    assert not {tag for tag, _ in parsed.elements} & {"img", "iframe", "object", "form", "base"}
+
+
+def test_a_saved_report_says_why_it_shows_no_timeline(real: tuple[Report, Picture | None]) -> None:
+    text = formats.render(real[0], "html")
+    parsed = Parsed(text)
+    assert "a saved report holds no timeline" in parsed.text
+    assert real[0].findings[0].title in parsed.text and "strip-loop0" not in parsed.values("id")
+    assert {href[1:] for href in parsed.values("href") if href.startswith("#")} <= set(parsed.values("id"))
+
+
+def test_the_static_drawing_has_a_bound_whatever_is_drawn() -> None:
+    parts = [Slice(at, 1, "kernel", -1, 1) for at in range(0, 200_000, 2)]
+    assert len(drawing(parts, 200_000)) < 100
+    spread = [Slice(at * 10, 1, "kernel" if at % 2 else "set", -1, 1) for at in range(100_000)]
+    assert len(drawing(spread, 1_000_000)) < 30 * WIDTH
+
+
+def test_a_kernel_is_drawn_at_its_intensity_and_bandwidth() -> None:
+    report = report_of(CAPTURES / "stencil_spills" / "slow.raw.csv.xz")
+    (roof,) = rooflines(report.run.kernels)
+    facts = report.run.kernels[0].facts
+    assert roof.ridge == f"{facts['ridge']:.0f}"
+    dot = roof.dots[0]
+    assert float(dot.x.rstrip("%")) < float(roof.ridge_x.rstrip("%"))  # fewer operations a byte than the ridge
+    assert float(dot.y.rstrip("%")) > float(roof.roof_y.rstrip("%"))  # below the roof
+    assert f"{facts['dram_pct']:.0f} %" in dot.summary
+
+
+def test_explain_writes_a_page_with_timelines(tmp_path: Path) -> None:
+    from click.testing import CliRunner
+
+    from gpudiag.cli import main
+
+    out = tmp_path / "report.html"
+    done = CliRunner().invoke(
+        main, ["explain", str(CAPTURES / "nbody_host_arrays" / "slow.sqlite.xz"), "--format", "html", "-o", str(out)]
+    )
+    assert done.exit_code == 0, done.output
+    assert "strip-run" in Parsed(out.read_text("utf-8")).values("id")
+
+
+def test_the_bar_of_a_finding_shows_the_saving_in_green() -> None:
+    text = page.render(samples.launch_bound())
+    gain = samples.launch_bound().findings[0].gain
+    assert gain.before_ms and gain.after_ms is not None
+    found = re.search(r'<rect class="k-saved" x="([\d.]+)%" width="([\d.]+)%"', text)
+    assert found
+    assert float(found[1]) == pytest.approx(100 * gain.after_ms / gain.before_ms, abs=0.1)
+    assert float(found[1]) + float(found[2]) == pytest.approx(100, abs=0.1)
+    assert "what the fix would save</span>" in text
+    none = samples.launch_bound().model_copy(update={"findings": ()})
+    assert "what the fix would save" not in page.render(none)

@@ -30,6 +30,7 @@ from gpudiag.authoring import lint, scaffold
 from gpudiag.gate import config as gate
 from gpudiag.library import load as library
 from gpudiag.library import view_docs
+from gpudiag.model.evidence import UNITS
 from gpudiag.replay.edits import registry
 from gpudiag.report import markdown
 from gpudiag.schema import TABLES
@@ -91,7 +92,10 @@ def rules_page(known: library.Library) -> str:
 def rule_format_page() -> str:
     """Write the page of a rule's keys, edits and filters."""
     lines = [NOTICE, "# What may stand in a rule\n", "Editors check these keys with `rules/rule.schema.json`.\n"]
-    for title, kind in (("Keys", model.Rule), ("A parameter", model.Param), ("`price`", model.Price)):
+    for title, kind in (
+        ("Keys", model.Rule), ("A parameter", model.Param), ("`evidence`, a column", model.EvidenceItem),
+        ("`price`", model.Price),
+    ):  # fmt: skip
         lines += [f"## {title}\n", "| key | meaning |", "|---|---|"]
         for name, field in kind.model_fields.items():
             if not field.exclude:
@@ -99,6 +103,16 @@ def rule_format_page() -> str:
                     f"| `{name}` | {cell(field.description or '')}{' (required)' if field.is_required() else ''} |"
                 )
         lines.append("")
+    lines += [
+        "## Units of evidence\n",
+        "What a report prints of a finding's worst place: `stall_ns: {label: waiting, unit: ns}` becomes",
+        "`waiting = 1.50 ms`. A figure that the message states for these rows is left out, and so is a boolean that",
+        "chooses its words. A plain list of columns is accepted too: labels and units then follow their names.\n",
+        "| unit | meaning |",
+        "|---|---|",
+        *(f"| `{name}` | {cell(meaning)} |" for name, meaning in UNITS.items()),
+        "",
+    ]
     lines += ["## Edits\n", "What a fix does to the timeline; `price` names them.\n", "| edit | meaning |", "|---|---|"]
     lines += [f"| `{name}` | {cell(edit.meaning)} |" for name, edit in registry.known().items()]
     lines += [

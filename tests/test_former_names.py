@@ -25,6 +25,7 @@ query: |
   from {work} w join loop_facts f using (loop) join many m on m.{turn} = w.{turn}
   where f.{turns} >= ${min_turns} and f.{turns} >= setting('{min_turns}')
   group by w.loop
+evidence: [{turns}]
 price: {{kind: upper_bound, on: gpu_ops, high: [graph_region]}}
 message: >-
   In turn, {{{{ total.{launches_per_turn}|plural("turn", "turns") }}}} of

@@ -97,6 +97,10 @@ def test_nothing_is_overwritten(started: Path) -> None:
         ("<= $max_kernel_ns", "<= 5000", "never uses $max_kernel_ns"),
         ("on: gpu_ops", "on: idle_intervals", "gives no column idle_intervals"),
         ("places[0].kernel", "places[0].kernle", "message: there is no 'kernle' in this row"),
+        ("  busy_ns: {", "  bsy_ns: {", "evidence.bsy_ns: the query gives no such column; did you mean busy_ns"),
+        ("unit: ns}\nprice", "unit: nanoseconds}\nprice", "evidence.busy_ns.unit: Input should be 'ns', 'us', 'ms'"),
+        ("{label: launches, unit: count}", "{label: launches, unit: name}", "launches: BIGINT is not counted in name"),
+        ("  launches: {", "  gpu_ops: {", "evidence.gpu_ops: is not printed as evidence; take it out"),
         ("total.busy_ns", "totl.busy_ns", "message: names totl"),
     ],
 )

@@ -152,6 +152,30 @@ def test_profiled_kernels_are_priced_by_a_launch() -> None:
     assert finding.evidence["places"] == 2
 
 
+def test_declared_evidence_gets_its_label_and_unit() -> None:
+    items = {"wait": {"label": "waiting", "unit": "ns"}, "copies": {"label": "copies", "unit": "count"}}
+    rows = [{**row, "wait": 5, "copies": 2, "other": 3} for row in intervals(0, 1, 2, 3)]
+    said = "It waits {{ places[0].wait }} ns."
+    [finding] = ranked((rule("A01", evidence=items, message=said), rows))[0]
+    assert {key: (one.label, one.unit, one.in_message) for key, one in finding.evidence_labels.items()} == {
+        "places": ("places", "count", False), "wait": ("waiting", "ns", True), "copies": ("copies", "count", False),
+    }  # fmt: skip
+    assert finding.evidence["other"] == 3
+
+
+def test_a_list_of_columns_is_labelled_by_their_names() -> None:
+    rows = [{**row, "wait_ns": 5, "copies": 2} for row in intervals(0, 1, 2, 3)]
+    [finding] = ranked((rule("A01", evidence=["wait_ns"]), rows))[0]
+    assert finding.evidence_labels["wait_ns"].label == "wait"
+    assert finding.evidence_labels["wait_ns"].unit == "ns"
+    assert "copies" not in finding.evidence_labels
+
+
+def test_a_former_rule_declares_no_evidence() -> None:
+    [finding] = ranked((rule("A01"), intervals(0, 1, 2, 3)))[0]
+    assert finding.evidence_labels == {}
+
+
 def test_one_code_in_two_loops_is_two_findings() -> None:
     case = program()
     case["iteration"] = [iterations(5), iterations(5, loop=1, start=500)]

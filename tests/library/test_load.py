@@ -94,6 +94,7 @@ def test_the_packaged_library_is_sound() -> None:
         ('"less is noise, as measured"', "less is noise, as measured", 7, "must be quoted"),
         ("id: idle-gpu", "id: idle", 3, "differs from the file's name 'idle-gpu'"),
         ("kind: finding", "kind: hygiene", 1, "a hygiene has no price"),
+        ("price:", "evidence: {share: {label: idle}}\nprice:", 10, "evidence.share.unit: Field required"),
         ("on: idle_intervals, ", "", 10, "price wants `on`"),
         ("code: U01", "code: U01\ncode: U02", 2, "'code' is given twice"),
         ("kind: finding", "kind: finding\nfamily: sync", 3, "family: is the folder's name"),

@@ -7,6 +7,7 @@ import samples
 from gpudiag.model import Gain, Loop, Report, Suppressed
 from gpudiag.report import markdown
 from gpudiag.report.wording import words
+from gpudiag.report.wording.evidence_words import former_fact
 
 GFM = MarkdownIt("gfm-like", {"linkify": False})
 
@@ -159,7 +160,12 @@ def test_a_gain_in_part_of_the_run_names_its_share_of_all() -> None:
     assert "which saves 15 % of all steady time" in said
 
 
-def test_evidence_reads_units_off_the_names() -> None:
+def news(facts: dict[str, object]) -> list[str]:
+    """What a report printed of a former rule's figures."""
+    return [str(fact) for column, value in facts.items() if (fact := former_fact(column, value))]
+
+
+def test_former_evidence_reads_units_off_the_names() -> None:
     facts = {
         "idle_after_ns": 2.5e6,
         "copy_bytes": 4,
@@ -171,7 +177,7 @@ def test_evidence_reads_units_off_the_names() -> None:
         "kernel": "gemm",
         "missing": None,
     }
-    assert words.evidence(facts) == [
+    assert news(facts) == [
         "idle after = 2.50 ms",
         "copy = 4 B",
         "dram = 1,500 GB/s",
@@ -215,7 +221,7 @@ def test_the_list_of_places_tells_their_number() -> None:
 
 
 def test_evidence_speaks_of_iterations_and_not_of_iterations() -> None:
-    facts = words.evidence({"launches_per_iteration": 3, "ns_per_iteration": 2e6, "matrix_per_iteration_ns": 1e6})
+    facts = news({"launches_per_iteration": 3, "ns_per_iteration": 2e6, "matrix_per_iteration_ns": 1e6})
     assert facts == [
         "launches an iteration = 3", "time an iteration = 2.00 ms", "matrix products an iteration = 1.00 ms"
     ]  # fmt: skip

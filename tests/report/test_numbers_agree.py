@@ -11,12 +11,12 @@ from captures import report_of
 from comparing import finding
 from evaluation import corpus
 from gpudiag.diagnosis import certainty, verdict
-from gpudiag.model import Finding, Gain, Loop, Place, Report, Run, Tool, Verdict
+from gpudiag.model import EvidenceItem, Finding, Gain, Loop, Place, Report, Run, Tool, Verdict
 from gpudiag.report import markdown
 from gpudiag.report.code_review import checklist
 from gpudiag.report.github import comment
 from gpudiag.report.html import page
-from gpudiag.report.wording import words
+from gpudiag.report.wording import evidence_words, words
 from gpudiag.text import iteration_words
 from gpudiag.text.templating import clause
 
@@ -70,7 +70,7 @@ def assert_text_and_evidence_agree(finding: Finding) -> None:
     (summary,) = markdown.view(of(finding))["findings"]
     shown = {fact.partition(" = ")[0] for fact in summary["evidence"]}
     for key in finding.evidence.get("totals", {}):
-        assert not {fact.partition(" = ")[0] for fact in words.evidence({key: finding.evidence[key]})} & shown
+        assert finding.evidence_labels[key].label not in shown
 
 
 def of(*found: Finding, source: str = "nvtx") -> Report:
@@ -144,7 +144,8 @@ def test_less_than_one_an_iteration_is_counted_over_several(said: str, counted: 
 
 
 def test_counts_below_one_are_evidence_in_whole_numbers() -> None:
-    assert words.evidence({"copies_per_iteration": 8 / 9}) == ["copies an iteration = 8 in 9"]
+    item = EvidenceItem(label="copies an iteration", unit="per_iteration")
+    assert str(evidence_words.labelled(item, 8 / 9)) == "copies an iteration = 8 in 9"
 
 
 def test_no_rule_speaks_of_iterations_where_nothing_repeats() -> None:

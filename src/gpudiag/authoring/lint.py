@@ -7,7 +7,7 @@ cases the check has to run: that happens in a child with the sandbox's limits.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import duckdb
 
 from gpudiag import pipeline
 from gpudiag.authoring import cases
+from gpudiag.diagnosis.rank import NOT_EVIDENCE
 from gpudiag.errors import GpudiagError
 from gpudiag.evaluate import sandbox, sandbox_worker
 from gpudiag.evaluate.engine import PLACEHOLDER, unwritten
@@ -25,6 +26,7 @@ from gpudiag.library.folder import leads_out
 from gpudiag.library.load import Library, Problem, is_packaged, packaged_dir, scan
 from gpudiag.library.rule_file import near
 from gpudiag.model import Rule
+from gpudiag.model.evidence import UNITS, Unit
 from gpudiag.replay.edits import registry
 from gpudiag.store import database
 from gpudiag.text.templating import TemplateProblem, render
@@ -162,6 +164,10 @@ def _rule_problems(
                 "query", "says neither which loop (loop) nor which things (gpu_ops, profiles …) it speaks for"
             )
         yield from (problem(key, text) for key, text in _sentences(rule, columns, con))
+        yield from (
+            Problem(file.path, file.line(("evidence", column)), f"evidence.{column}: {text}")
+            for column, text in _evidence(rule, columns)
+        )
         refused = False
     except sql_check.SqlProblem as error:
         yield problem("query", str(error))
@@ -210,6 +216,25 @@ def _sentences(rule: Rule, columns: dict[str, str], con: duckdb.DuckDBPyConnecti
             render(text, rule, [row], loop if row.get("loop") is not None else None)
         except TemplateProblem as error:
             yield key, str(error)
+
+
+def _evidence(rule: Rule, columns: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Declared columns that no report could print under their label, each with the reason."""
+    for column, item in (rule.evidence or {}).items():
+        kind = columns.get(column, "")
+        if not kind:
+            yield column, f"the query gives no such column{near(column, columns)}"
+        elif column in NOT_EVIDENCE or kind.startswith(("STRUCT", "MAP")):
+            yield column, "is not printed as evidence; take it out"
+        elif item and item.unit not in (fitting := _units(kind)):
+            yield column, f"{kind.partition('(')[0]} is not counted in {item.unit}; known are {', '.join(fitting)}"
+
+
+def _units(kind: str) -> list[Unit]:
+    """The units that a column of this type may be counted in."""
+    of_type: dict[str, Unit] = {"VARCHAR": "name", "VARCHAR[]": "name", "ENUM": "name", "BOOLEAN": "yes_no"}
+    unit = of_type.get(kind.partition("(")[0])
+    return [unit] if unit else [one for one in UNITS if one not in of_type.values()]
 
 
 def _example(kind: str) -> Any:

@@ -152,6 +152,9 @@ query: |
   where kind = 'kernel' and duration_ns <= $max_kernel_ns
   group by loop, short
   order by busy_ns desc
+evidence:
+  launches: {{label: launches, unit: count}}
+  busy_ns: {{label: GPU time, unit: ns}}
 price: {{kind: upper_bound, on: gpu_ops, high: [graph_region]}}
 locate: [kernel, nvtx]
 message: >-

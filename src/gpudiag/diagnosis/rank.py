@@ -12,16 +12,31 @@ from gpudiag.diagnosis import kernels
 from gpudiag.diagnosis.source_location import LOOKED_AT, places
 from gpudiag.evaluate.engine import Evaluation, message, plain, title
 from gpudiag.library.load import Library
-from gpudiag.model import SEVERITIES, Finding, Fired, Framework, Loop, Place, Remedy, RemedyGain, Row, Rule
+from gpudiag.model import (
+    SEVERITIES,
+    EvidenceItem,
+    EvidenceLabel,
+    Finding,
+    Fired,
+    Framework,
+    Loop,
+    Place,
+    Remedy,
+    RemedyGain,
+    Row,
+    Rule,
+)
 from gpudiag.model.vocabulary import FRAMEWORKS
 from gpudiag.replay import bounds
 from gpudiag.replay.gains import AppliedFixes, GainCalculator, PricedFinding, gain
-from gpudiag.text.templating import summed, totals
+from gpudiag.text import former_evidence
+from gpudiag.text.stated import choosing, stated, summed
+from gpudiag.text.template_rows import totals
 
 Connection = duckdb.DuckDBPyConnection
 
 _LOOKS = 100  # rows whose lines are looked for, shared out by rank: hundreds of findings would take minutes
-_NOT_EVIDENCE = {
+NOT_EVIDENCE = {
     "loop",
     "share",
     "recoverable",
@@ -38,6 +53,7 @@ _NOT_EVIDENCE = {
     "pool",
     "tiny",
 }
+_PLACES = EvidenceItem(label="places", unit="count")
 _PYTHON = frozenset(key for key, words in FRAMEWORKS.items() if words.in_python)
 
 
@@ -176,13 +192,15 @@ def _finding(
     where = places(con, rule, rows, loop.id if loop else None, looked_at)
     reasons = [r for r in (rule.confidence_reason, *evaluation.weakened.get(rule.code, ())) if r]
     confidence = "low" if evaluation.weakened.get(rule.code) else rule.confidence
+    evidence, loop_row = _evidence(rule, item.rows), loop_rows.get(loop.id) if loop else None
     return Finding(
         rank=rank_number, code=rule.code, id=rule.id, status=rule.status,
         title=title(rule, rows, loop_rows),
         severity=rule.severity, confidence=confidence, confidence_reason=" ".join(dict.fromkeys(reasons)) or None,
         fingerprint=_fingerprint(rule, loop, where),
         gain=gain(item, left[1], left[0]),
-        where=where, evidence=_evidence(rule, item.rows), message=message(rule, rows, loop_rows),
+        where=where, evidence=evidence, evidence_labels=_labels(rule, rows, loop_row, evidence),
+        message=message(rule, rows, loop_rows),
         why=rule.why, question=rule.question, not_a_problem_when=rule.not_a_problem_when, check=rule.check,
         remedies=tuple(remedies), references=rule.references,
     )  # fmt: skip
@@ -190,12 +208,30 @@ def _finding(
 
 def _evidence(rule: Rule, rows: Sequence[Row]) -> dict[str, object]:
     """The worst row's figures, how many places there are, and of several the sums that the message tells."""
-    facts = {key: plain(value) for key, value in rows[0].items() if key not in _NOT_EVIDENCE and value is not None}
+    facts = {key: plain(value) for key, value in rows[0].items() if key not in NOT_EVIDENCE and value is not None}
     if len(rows) == 1:
         return {"places": 1, **facts}
     sums = totals(rows)
     summary = {key: sums[key] for key in sorted(summed(rule.message)) if key in sums and key in facts}
     return {"places": len(rows), **facts, **({"totals": summary} if summary else {})}
+
+
+def _labels(
+    rule: Rule, rows: Sequence[Row], loop: Row | None, evidence: Mapping[str, object]
+) -> dict[str, EvidenceLabel]:
+    """The label and unit of each figure that the rule declares, and whether its message states the figure."""
+    if rule.evidence is None:
+        return {}
+    items = {"places": _PLACES, **rule.evidence}
+    known = {key: items[key] or former_evidence.guess(key, evidence[key]) for key in evidence if key in items}
+    prints, chooses = stated(rule.message, rule, rows, loop), choosing(rule.message)
+    return {
+        key: EvidenceLabel(
+            label=item.label, unit=item.unit, in_message=key in prints or (item.unit == "yes_no" and key in chooses)
+        )
+        for key, item in known.items()
+        if item
+    }
 
 
 def _remedies(

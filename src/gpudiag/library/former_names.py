@@ -115,7 +115,8 @@ class FormerNames:
         changes |= {"headline": self.template, "params": self.keys}
         changes["needs"] = lambda needs: [re.sub(r"\w+", lambda m: self.name(m[0]), need) for need in needs]
         changes["price"] = lambda price: {**price, "on": self.name(price["on"])} if "on" in price else price
-        kinds = {"params": dict, "price": dict, "needs": list}
+        changes["evidence"] = self._columns
+        kinds: dict[str, Any] = {"params": dict, "price": dict, "needs": list, "evidence": (dict, list)}
         fits = {key: change for key, change in changes.items() if isinstance(data.get(key), kinds.get(key, str))}
         present = {key: fits[key](value) if key in fits else value for key, value in data.items()}
         replaced = frozenset[str]().union(*(_replaced(str(data[key]), str(present[key])) for key in fits))
@@ -143,6 +144,10 @@ class FormerNames:
     def keys(self, values: Any) -> Any:
         """A mapping with present names; anything else as it is."""
         return {self.name(str(key)): value for key, value in values.items()} if isinstance(values, dict) else values
+
+    def _columns(self, items: dict[str, Any] | list[Any]) -> dict[str, Any] | list[Any]:
+        """Columns with present names, with or without what is said of them."""
+        return self.keys(items) if isinstance(items, dict) else [self.name(str(item)) for item in items]
 
 
 def warn(folders: Iterable[Path], used: Iterable[str], table: FormerNames) -> None:

@@ -10,9 +10,9 @@ from pydantic import ValidationError
 
 from gpudiag.errors import GpudiagError
 from gpudiag.library import yaml_file
-from gpudiag.model import Frozen, Param, Price, Rule
+from gpudiag.model import EvidenceItem, Frozen, Param, Price, Rule
 
-_KEYS = sorted({name for model in (Rule, Param, Price) for name in model.model_fields} - {"family"})
+_KEYS = sorted({name for model in (Rule, Param, Price, EvidenceItem) for name in model.model_fields} - {"family"})
 _M = TypeVar("_M", bound=Frozen)
 
 _MAX_MISTAKES = 20  # summary of one file: nobody mends more at once, and looking for what was meant takes time

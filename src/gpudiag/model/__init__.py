@@ -12,8 +12,10 @@ from gpudiag.model.diff import (
     Side,
     Times,
 )
+from gpudiag.model.evidence import EvidenceItem
 from gpudiag.model.report import (
     Cause,
+    EvidenceLabel,
     Finding,
     Gain,
     Input,
@@ -69,6 +71,8 @@ __all__ = [
     "Diff",
     "DiffState",
     "Edit",
+    "EvidenceItem",
+    "EvidenceLabel",
     "Finding",
     "FindingChange",
     "Fired",

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
+from gpudiag.model.evidence import UNITS
 from gpudiag.model.rule import Basis, Confidence, Frozen, GainKind, Status
 from gpudiag.model.vocabulary import Framework, Severity
 
@@ -75,6 +76,14 @@ class Remedy(Frozen):
     )
 
 
+class EvidenceLabel(Frozen):
+    """The label and unit of a figure of a finding's evidence."""
+
+    label: str
+    unit: str = Field(description=f"one of {', '.join(UNITS)}")
+    in_message: bool = Field(default=False, description="the message states the figure already")
+
+
 class Finding(Frozen):
     """A cause of lost time, in one loop or in the whole run: what, where, what fixing it is worth, how."""
 
@@ -91,6 +100,9 @@ class Finding(Frozen):
     gain: Gain
     where: tuple[Place, ...] = Field(default=(), description="places, worst first")
     evidence: dict[str, Any] = Field(default_factory=dict, description="figures of the worst place; keys vary by rule")
+    evidence_labels: dict[str, EvidenceLabel] = Field(
+        default_factory=dict, description="of the figures that a report prints; empty where the rule declares none"
+    )
     message: str = Field(description="what was measured, in sentences")
     why: str = Field(description="why it costs time; Markdown")
     question: str | None = Field(default=None, description="for a reviewer; yes: the code could be faster")

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from gpudiag.model.evidence import EvidenceItems
 from gpudiag.model.vocabulary import Severity
 
 
@@ -122,6 +123,11 @@ class Rule(Frozen):
         default_factory=dict, max_length=50, description="thresholds, each with unit and reason"
     )
     query: Query = Field(description="one SELECT over the views; $name is a parameter")
+    evidence: EvidenceItems | None = Field(
+        default=None,
+        description="findings only: columns of the query that the report prints, each with `label` and `unit`; those "
+        "that the message states are left out",
+    )
     price: Price | None = Field(default=None, description="what its fix is worth; findings only")
     confidence: Confidence = Field(default="high", description="high, medium or low")
     confidence_reason: Prose | None = Field(default=None, description="said in the report when confidence is not high")
@@ -142,6 +148,8 @@ class Rule(Frozen):
             raise ValueError("a finding wants `price`")
         if self.kind != "finding" and self.price is not None:
             raise ValueError(f"a {self.kind} has no price")
+        if self.kind != "finding" and self.evidence is not None:
+            raise ValueError(f"a {self.kind} has no evidence")
         if self.role and self.kind != "hygiene":
             raise ValueError(f"a {self.kind} has no role")
         if self.confidence != "high" and not self.confidence_reason:

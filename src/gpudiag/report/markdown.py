@@ -13,7 +13,7 @@ from jinja2.sandbox import SandboxedEnvironment
 
 from gpudiag.model import Finding, Loop, Note, Place, Remedy, Report, Unevaluated
 from gpudiag.report.code_review.locations import common_folder
-from gpudiag.report.wording import kernel_words, words
+from gpudiag.report.wording import evidence_words, kernel_words, words
 from gpudiag.text import escape
 from gpudiag.text.templating import clause, pct
 
@@ -108,7 +108,6 @@ def environment() -> SandboxedEnvironment:
         "listed": _listed,
         "ranges": words.ranges,
         "budget": lambda loop: [row._replace(words=Safe(row.words)) for row in words.budget_rows(loop)],
-        "facts": lambda facts: Safe(", ".join(words.evidence(facts))),
         "link": _link,
         "limit": kernel_words.limit,
         "shape": kernel_words.shape,
@@ -187,7 +186,7 @@ def _summary(
                 "gain": Safe(words.gain(finding, loops)),
                 "places": [_place(p, folder, words.loop_of(finding, loops)) for p in finding.where[:PLACES]],
                 "more_places": Safe(words.elsewhere(finding, PLACES)),
-                "evidence": _news(finding),
+                "evidence": [Safe(fact) for fact in evidence_words.news(finding)],
                 "several": _count(finding.evidence.get("places")) > 1,
                 "remedies": [
                     {
@@ -211,21 +210,6 @@ def _summary(
 def _shown_for(framework: str, guessed: bool) -> str:
     name = words.FRAMEWORKS[framework]
     return f"shown for {name}" if guessed and name else name
-
-
-def _news(finding: Finding) -> list[Safe]:
-    """Return the evidence that neither the message nor the list of places has stated. Of what the message sums up over
-    several places, the worst one's part would read as another figure for the same thing.
-    """
-    totals = finding.evidence.get("totals")
-    summary = {"places"} if finding.where else set()
-    summary |= set(totals) if isinstance(totals, Mapping) else set()
-    facts = {key: value for key, value in finding.evidence.items() if key not in summary}
-    return [
-        Safe(fact)
-        for fact in words.evidence(facts)
-        if not re.search(rf"(?<![\w.,]){re.escape(fact.rpartition(' = ')[2])}(?![\w.,]*\d)", finding.message)
-    ]
 
 
 def _count(value: object) -> int:

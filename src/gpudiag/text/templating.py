@@ -9,11 +9,9 @@ this process.
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from contextvars import ContextVar
 from functools import lru_cache, wraps
-from itertools import islice
 from typing import Any
 
 from jinja2 import StrictUndefined, Template, TemplateError, Undefined, meta, nodes
@@ -21,11 +19,14 @@ from jinja2.runtime import LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from gpudiag.model import Row, Rule
+from gpudiag.text.template_rows import MAX_COLUMNS, Fields, Many, Traced, clean, totals
+
+__all__ = [
+    "FILTERS", "TemplateProblem", "byte_size", "clause", "clean", "code", "compile_template", "compile_tree", "dur",
+    "num", "parse", "pct", "plural", "render", "write",
+]  # fmt: skip
 
 NAMES = frozenset({"places", "total", "params", "loop", "per"})
-MAX_NAME = 200  # characters: demangled template instances run to kilobytes, and nobody reads them
-MAX_REACH = 50  # places, and entries of their lists, that a template can reach: no sentence tells more
-MAX_COLUMNS = 200  # likewise, of a row or a structure in it
 MAX_TEMPLATE = 4_000  # characters of a template, and
 MAX_DEPTH = 30  # of what is inside one another, a filter of a filter too: compiling takes the third power of it
 MAX_TEXT = 10_000  # of what it writes: ten times the longest of ours
@@ -33,70 +34,9 @@ MAX_WORK = 10_000  # entries that its filters may go through: a list in a list i
 
 _TOOLS = ("Nsight", "Python", "Linux", "Windows")  # with which a sentence may begin
 
-# Control characters could drive a terminal, bidirectional and invisible ones could disguise a name.
-_UNSAFE = re.compile(
-    r"[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]+"
-)
-
 
 class TemplateProblem(Exception):
     """A template that cannot be used, in words for its author."""
-
-
-class Traced(str):
-    """A text that came from the traced program; printed as a code span unless a filter wrote it otherwise."""
-
-    __slots__ = ()
-
-
-class Many(Sequence[Any]):
-    """A list of which a template can reach the first entries, but which knows how many there are."""
-
-    __slots__ = ("_all",)
-
-    def __init__(self, values: Sequence[Any]) -> None:
-        self._all = values
-
-    def __len__(self) -> int:
-        return len(self._all)
-
-    def __iter__(self) -> Iterator[Any]:
-        return map(_traced, self._all[:MAX_REACH])
-
-    def __reversed__(self) -> Iterator[Any]:
-        return map(_traced, self._all[:MAX_REACH][::-1])
-
-    def __getitem__(self, index: Any) -> Any:
-        found = self._all[:MAX_REACH][index]
-        return [*map(_traced, found)] if isinstance(index, slice) else _traced(found)
-
-
-class Fields(Mapping[str, Any]):
-    """A row, or a structure in one, of which a template reads what it names: reading all could take forever."""
-
-    __slots__ = ("_all",)
-    __eq__ = object.__eq__
-    __hash__ = object.__hash__
-
-    def __init__(self, values: Mapping[str, Any]) -> None:
-        self._all = values
-
-    def __len__(self) -> int:
-        return len(self._all)
-
-    def __iter__(self) -> Iterator[str]:
-        return islice(iter(self._all), MAX_COLUMNS)
-
-    def __getitem__(self, name: str) -> Any:
-        return _traced(self._all[name])
-
-
-def clean(text: str) -> str:
-    """`text` on one line, without control, bidirectional or invisible characters, shortened in its middle."""
-    text = _UNSAFE.sub(" ", text).strip()
-    if len(text) > MAX_NAME:
-        text = f"{text[: MAX_NAME * 3 // 4]}…{text[-MAX_NAME // 4 :]}"
-    return text
 
 
 def code(value: object) -> str:
@@ -292,11 +232,16 @@ def compile_template(text: str) -> Template:
         raise TemplateProblem("is nested too deeply, or holds a number too large") from None
 
 
-@lru_cache(maxsize=512)
-def summed(text: str) -> frozenset[str]:
-    """The columns of which a template tells the sum over all places."""
-    found = _ENV.parse(text).find_all(nodes.Getattr)
-    return frozenset(one.attr for one in found if isinstance(one.node, nodes.Name) and one.node.name == "total")
+def parse(text: str) -> nodes.Template:
+    """The syntax tree of a rule's template. Raises TemplateProblem as `compile_template` does."""
+    compile_template(text)
+    return _ENV.parse(text)
+
+
+def compile_tree(tree: nodes.Template) -> Template:
+    """A template made of a tree's parts."""
+    tree.set_environment(_ENV)
+    return _ENV.from_string(tree)
 
 
 def _depth(tree: nodes.Node) -> int:
@@ -313,7 +258,11 @@ _FAILURES = (TemplateError, TypeError, ValueError, AttributeError, ArithmeticErr
 
 def render(text: str, rule: Rule, rows: Sequence[Row], loop: Mapping[str, Any] | None = None) -> str:
     """`text` (a rule's title or message) for these rows. Raises TemplateProblem."""
-    template = compile_template(text)
+    return write(compile_template(text), rule, rows, loop)
+
+
+def write(template: Template, rule: Rule, rows: Sequence[Row], loop: Mapping[str, Any] | None = None) -> str:
+    """Fill in a compiled template for these rows. Raises TemplateProblem."""
     params = {name: param.value for name, param in rule.params.items()}
     source = (loop or {}).get("period_source") or (loop or {}).get("source")  # of the table, and of the report
     per = "in the recorded work" if source == "unknown" else "an iteration"
@@ -330,21 +279,3 @@ def render(text: str, rule: Rule, rows: Sequence[Row], loop: Mapping[str, Any] |
         return "".join(parts).strip()
     except _FAILURES as error:
         raise TemplateProblem(str(error)) from None
-
-
-def totals(rows: Sequence[Row]) -> dict[str, float]:
-    """The sum of each numeric column over rows; missing values count as nothing."""
-    sums: dict[str, float] = {}
-    for row in rows:
-        for name, value in row.items():
-            if isinstance(value, int | float) and not isinstance(value, bool) and name != "loop":
-                sums[name] = sums.get(name, 0) + value
-    return sums
-
-
-def _traced(value: Any) -> Any:
-    if isinstance(value, str):
-        return Traced(clean(value))
-    if isinstance(value, Mapping):
-        return Fields(value)
-    return Many(value) if isinstance(value, list | tuple) else value

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpudiag.text import templating
+from gpudiag.text import template_rows
 from gpudiag.text.templating import TemplateProblem, compile_template, render
 from untrusted import rule
 
@@ -105,7 +105,7 @@ def test_few_filters_over_many_rows_are_enough_for_a_message() -> None:
     text = (
         "{% for p in places %}{{ p.k|code }} {{ p.ns|dur }} {{ p.l|sum }} {{ p.l|length|plural('op') }}. {% endfor %}"
     )
-    assert render(text, RULE, ROWS * 25).count("`gemm` 1 ns 3 2 ops.") == templating.MAX_REACH
+    assert render(text, RULE, ROWS * 25).count("`gemm` 1 ns 3 2 ops.") == template_rows.MAX_REACH
 
 
 def test_compiling_is_not_tried_again_for_each_row() -> None:

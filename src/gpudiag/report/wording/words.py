@@ -1,25 +1,18 @@
-"""Figures and plain words: shares, times, the budget's rows, evidence, what a gain is."""
+"""Figures and plain words: shares, times, the budget's rows, what a gain is."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from gpudiag.diagnosis.source_location import PLACES
 from gpudiag.model import Finding, Gain, Loop, Remedy, vocabulary
-from gpudiag.text import iteration_words
 from gpudiag.text.escape import code, plain, prose
-from gpudiag.text.templating import byte_size, dur, num, pct
+from gpudiag.text.templating import dur, pct
 
 FRAMEWORKS: dict[str, str] = {key: words.name if key != "any" else "" for key, words in vocabulary.FRAMEWORKS.items()}
 BUDGET = {key: f"**{words.label}**: {words.meaning}" for key, words in vocabulary.BUDGET.items()}
 UNUSED = "**idle**: this loop sends it no work"
-LABELS = {
-    "matrix per iteration": "matrix products per iteration",
-    "pointwise per iteration": "element-wise kernels per iteration",
-}
-_PER_ITERATION = re.compile(r"\bper iteration\b")
 BAR = 20
 SMALLEST = 0.0005  # of an iteration: less would be printed as 0.0 %
 
@@ -88,66 +81,6 @@ def elsewhere(finding: Finding, summary: int) -> str:
     return f"{more or 'elsewhere'}: {pct(rest)} of this cost"
 
 
-def evidence(facts: Mapping[str, Any]) -> list[str]:
-    """Each fact as `label = value`, unit read off the key's end; what has no compact form stays in the JSON."""
-    return [
-        f"{plain(_in_words(label))} = {_whole(key, value, text)}"
-        for key, value in facts.items()
-        for label, text in _fact(key, value)
-    ]
-
-
-def _whole(key: str, value: Any, text: str) -> str:
-    """`8 in 9` of something that happens less than once an iteration."""
-    counted = key.endswith("per_iteration") and "bytes" not in key and not key.startswith("ns_")
-    said = iteration_words.over(value, "") if counted and isinstance(value, (int, float)) else ""
-    return said.replace("  ", " ").removesuffix(" iterations") if said else text
-
-
-def _in_words(label: str) -> str:
-    """A rule's column, as far as its parts are not the reader's words."""
-    return _PER_ITERATION.sub("an iteration", LABELS.get(label, label))
-
-
-def _fact(key: str, value: Any) -> list[tuple[str, str]]:
-    label, _, unit = key.rpartition("_")
-    if value is None or isinstance(value, Mapping) or key == "share":
-        return []
-    if isinstance(value, bool):
-        return [(key.replace("_", " "), "yes" if value else "no")]
-    if isinstance(value, str):
-        return [(key.replace("_", " "), code(value))] if value else []
-    if isinstance(value, (list, tuple)):
-        names = [code(item) for item in value if isinstance(item, str)]
-        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        return [(key.replace("_", " "), ", ".join(names[:3]) + more)] if names else []
-    if not isinstance(value, (int, float)):
-        return []
-    if key.endswith("bytes_per_s"):
-        label = key.removesuffix("bytes_per_s").rstrip("_").replace("_", " ")
-        return [(label or "rate", f"{num(value / 1e9)} GB/s")]
-    if unit == "share" and label:
-        return [(key.replace("_", " "), pct(value))]
-    if unit in UNITS and label:
-        return [(label.replace("_", " "), UNITS[unit](value))]
-    if key.startswith("ns_"):
-        return [(f"time {key.removeprefix('ns_').replace('_', ' ')}", duration(value / 1e6))]
-    if "bytes" in label.split("_"):  # bytes_each, bytes_per_iteration
-        return [(key.replace("_", " "), byte_size(value))]
-    if key == "bytes":
-        return [("size", byte_size(value))]
-    return [(key.replace("_", " "), num(value))]
-
-
-UNITS: dict[str, Callable[[float], str]] = {
-    "ns": lambda v: duration(v / 1e6),
-    "us": lambda v: duration(v / 1e3),
-    "ms": duration,
-    "s": lambda v: duration(v * 1e3),
-    "bytes": byte_size,
-    "pct": lambda v: pct(v / 100),
-    "percent": lambda v: pct(v / 100),
-}
 WHOLE = "the recorded work"  # of a loop that stands for all, when no repeated step was found
 HELD = PLACES  # a report holds no more places of a finding
 BRIEF = 40  # characters of a kernel name inside a sentence

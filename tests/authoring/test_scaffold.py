@@ -91,6 +91,12 @@ def test_nothing_is_overwritten(started: Path) -> None:
     [
         ("requires: [gpu_ops]", "requires: [gpu_opps]", "gpu_opps is no capability; did you mean gpu_ops"),
         ("requires:", "suppressed_by: [X99]\nrequires:", "there is no suppressor X99"),
+        ("requires:", "yields_to: [X01]\nrequires:", "yields_to: there is no finding X01"),
+        (
+            "requires:",
+            "yields_to: [U01]\nrequires:",
+            "yields_to: leads in a circle: U01 → U01; where",
+        ),
         ("[cuda-graphs]", "[cuda-graph]", "there is no remedies/cuda-graph.md; did you mean cuda-graphs"),
         ("[cuda-graphs]", "[]", "a finding names at least one remedy"),
         ("from loop_gpu_op", "from gpu_op", "selects from gpu_op, which is not a view"),

@@ -146,6 +146,46 @@ def test_only_named_suppressors_veto() -> None:
     assert len(result.fired[0].rows) == 2
 
 
+def kernels(code: str, *launches: list[int], **changes: Any) -> Rule:
+    """A finding with a row for each list of profiled launches."""
+    rows = ", ".join(f"({ids}::integer[])" for ids in launches)
+    return rule(
+        code, query=f"select null as loop, * from (values {rows}) as kernel (profiles)", message="m.",
+        price={"kind": "upper_bound", "on": "profiles", "high": ["shrink_kernel"]}, **changes,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("closer", "left"),
+    [([[0, 1]], [[2, 3]]), ([[1]], [[0], [2, 3]]), ([[0, 1, 2, 3]], []), ([[7]], [[0, 1], [2, 3]])],
+)
+def test_a_finding_yields_kernel_by_kernel(closer: list[list[int]], left: list[list[int]]) -> None:
+    result = judge(kernels("W01", [0, 1], [2, 3], yields_to=("K01",)), kernels("K01", *closer))
+    rows = {outcome.rule.code: [row["profiles"] for row in outcome.rows] for outcome in result.fired}
+    assert rows.get("W01", []) == left
+    assert rows["K01"] == closer
+    assert result.suppressed == ()
+    assert ("W01" in {outcome.rule.code for outcome in result.clear}) == (left == [])
+
+
+def test_a_finding_yields_loop_by_loop() -> None:
+    of_one = rule("P05", query="select 1 as loop, [2] as gpu_ops, 1 as bytes")
+    result = judge(rule("P03", yields_to=("P05",)), of_one)
+    assert [row["loop"] for outcome in result.fired for row in outcome.rows if outcome.rule.code == "P03"] == [0]
+
+
+def test_a_finding_yields_whatever_its_better_yields_to() -> None:
+    result = judge(
+        kernels("W01", [0], yields_to=("K01",)), kernels("K01", [0], yields_to=("K03",)), kernels("K03", [0])
+    )
+    assert [outcome.rule.code for outcome in result.fired] == ["K03"]
+
+
+def test_other_findings_do_not_yield() -> None:
+    result = judge(kernels("W01", [0]), kernels("K01", [0]))
+    assert {outcome.rule.code for outcome in result.fired} == {"K01", "W01"}
+
+
 def test_hygiene_gives_a_note_for_each_loop_and_weakens() -> None:
     hygiene = rule("Q02", "hygiene", weakens=("H01",), message="{{ loop.name }} moved {{ total.bytes|bytes }}.")
     result = judge(rule(), hygiene)

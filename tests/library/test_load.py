@@ -12,6 +12,7 @@ from gpudiag.cli import main
 from gpudiag.errors import GpudiagError
 from gpudiag.library import load as library
 from gpudiag.library import view_docs, yaml_file
+from gpudiag.library.former_names import FormerNameWarning
 
 RULE = """\
 code: U01
@@ -187,6 +188,23 @@ def test_thresholds_can_be_overridden_by_name(packaged: Path) -> None:
     assert known.by_code["U01"].params["min_share"].value == 0.2
     with pytest.raises(GpudiagError, match=r"no threshold 'U01.min_shar'; did you mean U01.min_share\?$"):
         known.with_overrides({"U01.min_shar": 0.3})
+
+
+@pytest.mark.parametrize(
+    ("former", "present", "value"),
+    [
+        ("W01.max_spills=0.2", "K03.min_share", 0.2),
+        ("long-scoreboard.roof_pct=85", "settings.roof_best_pct", 85),
+        ("K01.roof=0.85", "settings.roof_best_pct", 85),
+    ],
+)
+def test_a_shared_threshold_answers_to_its_former_place(former: str, present: str, value: float) -> None:
+    name, _, given = former.partition("=")
+    with pytest.warns(FormerNameWarning, match=f"{name}: is now called {present}"):
+        known = library.load().with_overrides({name: float(given)})
+    owner, _, param = present.partition(".")
+    holder = known.settings if owner == "settings" else known.by_code[owner].params
+    assert holder[param].value == pytest.approx(value)
 
 
 def test_a_rule_is_found_by_code_or_id(packaged: Path) -> None:

@@ -22,10 +22,11 @@ from gpudiag import pipeline
 from gpudiag.authoring import case_store
 from gpudiag.errors import GpudiagError
 from gpudiag.evaluate.engine import Known, by_loop, evaluate, message
+from gpudiag.evaluate.precedence import give_way
 from gpudiag.evaluate.sandbox import create_views
 from gpudiag.library import yaml_file
 from gpudiag.library.load import Library
-from gpudiag.library.sql_check import SqlProblem, read_views
+from gpudiag.library.sql_check import SqlProblem, check_query, read_views
 from gpudiag.model import Fired, NotEvaluated, Outcome, Row, Rule
 from gpudiag.schema import BY_NAME, Table
 
@@ -121,7 +122,9 @@ def _evaluate(case: Mapping[str, Any], rule: Rule, library: Library) -> tuple[Ou
     # Another setting may change the type of a stored view's column: such a case has its views created anew.
     con = _plain_store() if case.get("settings") else case_store.with_views(library)
     own = [view for _, sql in library.user_views for view in read_views(con, sql)]
-    needed = case_store.needed_views(rule.query, tuple(library.views), tuple(view.body for view in own))
+    others = [library.by_code[code] for code in rule.yields_to if code in library.by_code]
+    more = (*(view.body for view in own), *(other.query for other in others))
+    needed = case_store.needed_views(rule.query, tuple(library.views), more)
     con.begin()
     try:
         fill(con, case, library)
@@ -129,9 +132,14 @@ def _evaluate(case: Mapping[str, Any], rule: Rule, library: Library) -> tuple[Ou
             pipeline.prepare(con, replace(library, views=needed), side_by_side=False)
         else:
             case_store.fill_views(con, needed)
-        if own:
-            create_views(con, library.user_views, library.view_names)
+        names = create_views(con, library.user_views, library.view_names) if own else library.view_names
+        for other in others:
+            if other.code in library.user_codes:
+                check_query(con, other.query, names, frozenset(other.params))
         outcome = evaluate(library.by_code[rule.code], con, library)
+        if isinstance(outcome, Fired):
+            found = [evaluate(other, con, library) for other in others]
+            outcome = give_way(outcome, [one for one in found if isinstance(one, Fired)])
         return outcome, _summary(outcome, con, library)
     finally:
         con.rollback()

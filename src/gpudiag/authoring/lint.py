@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 
 from gpudiag import pipeline
-from gpudiag.authoring import cases
+from gpudiag.authoring import cases, references
 from gpudiag.diagnosis.rank import NOT_EVIDENCE
 from gpudiag.errors import GpudiagError
 from gpudiag.evaluate import sandbox, sandbox_worker
@@ -172,39 +172,11 @@ def _rule_problems(
     except sql_check.SqlProblem as error:
         yield problem("query", str(error))
         refused = True
-    yield from (problem(key, text) for key, text in _references(rule, library))
+    yield from (problem(key, text) for key, text in references.of_files(rule, library))
     yield from (problem(key, text) for key, text in _prose(rule))
-    yield from (problem("needs", text) for text in _needs(rule, con))
+    yield from (problem("needs", text) for text in references.of_columns(rule, con))
     if not refused:  # what may not be run is not run here either
         yield from _cases(rule, file, library, test)
-
-
-def _references(rule: Rule, library: Library) -> Iterator[tuple[str, str]]:
-    """Names that lead nowhere."""
-    for name in (name for wanted in rule.requires for name in wanted.split("|")):
-        if library.capability(name) is None:
-            yield "requires", f"{name} is no capability{near(name, library.capabilities)}"
-    for key, codes, kind in (("suppressed_by", rule.suppressed_by, "suppressor"), ("weakens", rule.weakens, "finding")):
-        for code in codes:
-            if code not in library.by_code or library.by_code[code].kind != kind:
-                yield key, f"there is no {kind} {code}"
-    for name in rule.remedies:
-        if name not in library.remedies:
-            yield "remedies", f"there is no remedies/{name}.md{near(name, library.remedies)}"
-    for name in rule.price.remedies if rule.price else ():
-        if name not in rule.remedies:
-            yield "price", f"`remedies` prices {name}, which the rule does not name{near(name, rule.remedies)}"
-    if rule.kind == "finding" and not rule.remedies:
-        yield "remedies", "a finding names at least one remedy"
-
-
-def _needs(rule: Rule, con: duckdb.DuckDBPyConnection) -> Iterator[str]:
-    """Columns of profiled kernels that there are not."""
-    wanted = [name for need in rule.needs for name in need.split("|")]
-    if not wanted:
-        return
-    known = [str(row[0]) for row in con.execute("describe kernel_facts").fetchall()]
-    yield from (f"kernel_facts has no column {name}{near(name, known)}" for name in wanted if name not in known)
 
 
 def _sentences(rule: Rule, columns: dict[str, str], con: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, str]]:

@@ -43,12 +43,14 @@ class FormerNames:
     params: Mapping[str, str] = field(default_factory=dict)
     rules: Mapping[str, str] = field(default_factory=dict)
     """Former id of a rule → its id."""
+    moved: Mapping[str, str | list[Any]] = field(default_factory=dict)
+    """Former `CODE.param` → the threshold that holds for it now, with a factor where the unit is another one."""
 
     @classmethod
     def read(cls, path: Path) -> FormerNames:
         """The table in a file; an empty one where there is none. Raises GpudiagError."""
         tables = yaml_file.read(path).data if path.exists() else {}
-        return cls(*(tables.get(name, {}) for name in ("views", "columns", "words", "params", "rules")))
+        return cls(*(tables.get(name, {}) for name in ("views", "columns", "words", "params", "rules", "moved")))
 
     def name(self, name: str, *, relation: bool = False) -> str:
         """The present name of a column, threshold or view; `name` itself where it has not changed.
@@ -72,6 +74,12 @@ class FormerNames:
         """The present `CODE.param` or `settings.name` of a threshold."""
         owner, _, param = name.partition(".")
         return f"{owner}.{self.params.get(name) or self.name(param)}"
+
+    def setting(self, name: str) -> tuple[str, float]:
+        """The threshold that `--set` means by a former name, and what its value is to be multiplied with."""
+        present = self.threshold(name)
+        found = self.moved.get(present, present)
+        return (found, 1) if isinstance(found, str) else (str(found[0]), float(found[1]))
 
     def query(self, sql: str) -> str:
         """SQL with present names."""

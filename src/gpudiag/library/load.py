@@ -145,11 +145,15 @@ class Library:
     def _present(self, values: Mapping[str, float]) -> dict[str, float]:
         """Thresholds by their present names; warns of a former one."""
         present: dict[str, float] = {}
+        codes = {rule.id: rule.code for rule in self.rules}
         for name, value in values.items():
-            new = name if name in self._threshold_names else self.former.threshold(name)
-            if new != name and new in self._threshold_names:
+            owner, _, param = name.partition(".")
+            by_code = f"{codes.get(owner, owner)}.{param}"
+            new, factor = (name, 1.0) if name in self._threshold_names else self.former.setting(by_code)
+            if new not in (name, by_code) and new in self._threshold_names:
                 warnings.warn(f"--set {name}: is now called {new}.", former_names.FormerNameWarning, stacklevel=3)
-            present[new if new in self._threshold_names else name] = value
+            known = new in self._threshold_names
+            present[new if known else name] = value * factor if known else value
         return present
 
     @property

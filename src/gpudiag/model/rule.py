@@ -114,6 +114,12 @@ class Rule(Frozen):
         description="columns of kernel_facts, `a|b` for either: a kernel that lacks one is not evaluated",
     )
     suppressed_by: tuple[Code, ...] = Field(default=(), max_length=50, description="suppressors that can veto its rows")
+    yields_to: tuple[Code, ...] = Field(
+        default=(),
+        max_length=50,
+        description="findings that name the cause more closely: of a profiled kernel or loop of which one of them "
+        "speaks, this rule says nothing",
+    )
     weakens: tuple[Code, ...] = Field(
         default=(), max_length=200, description="hygiene only: findings whose confidence it lowers"
     )
@@ -150,6 +156,8 @@ class Rule(Frozen):
             raise ValueError(f"a {self.kind} has no price")
         if self.kind != "finding" and self.evidence is not None:
             raise ValueError(f"a {self.kind} has no evidence")
+        if self.kind != "finding" and self.yields_to:
+            raise ValueError(f"a {self.kind} yields to nothing")
         if self.role and self.kind != "hygiene":
             raise ValueError(f"a {self.kind} has no role")
         if self.confidence != "high" and not self.confidence_reason:

@@ -3,14 +3,13 @@
 Each case of `<smell>.test.yaml` gives rows, in microseconds, and what the rule must say of them. Columns left out take
 the defaults of `tables`, ids default to the row's position, and devices, threads and the like that rows refer to exist
 without being named. `repeat: 12, every: 100` writes a row twelve times, 100 µs apart; a row with a `label` can be
-referred to by it, and then each repetition refers to its own.
+referred to by it, and then each repetition refers to its own. `kernel: NAME` starts from a preset (`kernel_presets`).
 """
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -19,7 +18,8 @@ from typing import Any
 import duckdb
 
 from gpudiag import pipeline
-from gpudiag.authoring import case_store
+from gpudiag.authoring import case_store, kernel_presets, near_miss
+from gpudiag.authoring.case_result import Mismatch, compare
 from gpudiag.authoring.case_tables import ROW_WORDS, fill
 from gpudiag.errors import GpudiagError
 from gpudiag.evaluate.engine import Known, by_loop, evaluate, message
@@ -27,13 +27,15 @@ from gpudiag.evaluate.sandbox import create_views
 from gpudiag.library import yaml_file
 from gpudiag.library.load import Library
 from gpudiag.library.sql_check import SqlProblem, read_views
-from gpudiag.model import Fired, NotEvaluated, Outcome, Row, Rule
+from gpudiag.library.yaml_file import Loc
+from gpudiag.model import Fired, NotEvaluated, Outcome, Rule
 from gpudiag.schema import BY_NAME
 
 Connection = duckdb.DuckDBPyConnection
 
 _DIRECTIVES = {"expect", "expect_not_evaluated", "expect_message", "params", "settings", "capability"}
-_TOLERANCE = 1e-3  # relative: expectations are written by hand
+_EXPLAINED = 2  # failing cases of a rule: the check of a user's rule has ten seconds in all
+_WORDS = {*_DIRECTIVES, kernel_presets.KEY}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,12 @@ def test_path(rule_file: Path) -> Path:
     return rule_file.with_name(f"{rule_file.stem}.test.yaml")
 
 
-def run_cases(rule_file: Path, library: Library, file: yaml_file.YamlFile | None = None) -> list[CaseResult]:
+def run_cases(
+    rule_file: Path,
+    library: Library,
+    file: yaml_file.YamlFile | None = None,
+    presets: kernel_presets.Presets | None = None,
+) -> list[CaseResult]:
     """Every case beside the rule; `file` holds them where it was read already. Raises GpudiagError."""
     rule = next((r for r in library.rules if library.sources[r.code].path == rule_file), None)
     if rule is None:
@@ -62,20 +69,50 @@ def run_cases(rule_file: Path, library: Library, file: yaml_file.YamlFile | None
         raise GpudiagError(f"{file.path}:1: holds no case; write `case name: {{table: [rows], expect: [rows]}}`.")
     if rule.code in library.user_codes:
         file = library.former.case(file)
-    return [run_case(str(name), case, rule, library, file) for name, case in file.data.items()]
+    results: list[CaseResult] = []
+    for name, case in file.data.items():
+        why = sum(bool(result.problem) for result in results) < _EXPLAINED
+        results.append(run_case(str(name), case, rule, library, file, presets, why=why))
+    return results
 
 
-def run_case(name: str, case: Any, rule: Rule, library: Library, file: yaml_file.YamlFile) -> CaseResult:
-    """One case, in a store of its own."""
-    line = file.line((name,))
+def run_case(
+    name: str,
+    case: Any,
+    rule: Rule,
+    library: Library,
+    file: yaml_file.YamlFile,
+    presets: kernel_presets.Presets | None = None,
+    *,
+    why: bool = True,
+) -> CaseResult:
+    """One case, in a store of its own; without `presets` it may start from the packaged ones.
+
+    `why`: also look for the threshold that decided, which takes a second or two where the case fails.
+    """
     expected = case.get("expect") if isinstance(case, dict) else None
+    at: Loc = ()
     try:
         _check_form(name, case, file)
-        outcome, text = _evaluate(case, rule, library)
-        problem = _compare(case, outcome, text)
+        at = (kernel_presets.KEY,)
+        case = kernel_presets.expand(case, kernel_presets.packaged() if presets is None else presets)
+        at = ()
+        found = _run(case, rule, library, why=why)
     except (GpudiagError, SqlProblem, duckdb.Error) as error:
-        problem = " ".join(str(error).split())
-    return CaseResult(name, line, bool(expected), expected == [], problem)
+        found = Mismatch(" ".join(str(error).split()), at)
+    line = file.line((name, *(found.at if found else ())))
+    return CaseResult(name, line, bool(expected), expected == [], found.text if found else "")
+
+
+def _run(case: Mapping[str, Any], rule: Rule, library: Library, *, why: bool) -> Mismatch | None:
+    """The first difference from what the case expects, with the threshold that decided where rows came or did not."""
+    with _evaluated(case, rule, library) as (outcome, text, con):
+        found = compare(case, outcome, text)
+        if not (found and why) or isinstance(outcome, NotEvaluated) or "expect" not in case:
+            return found
+        turned = isinstance(outcome, Fired) != bool(case["expect"])
+        hint = near_miss.hint(outcome.rule, con) if turned else ""
+        return replace(found, text=f"{found.text}; {hint}") if hint else found
 
 
 def example(rule: Rule, library: Library) -> str:
@@ -84,7 +121,8 @@ def example(rule: Rule, library: Library) -> str:
     file = yaml_file.read(path) if path.exists() else None
     for case in (file.data or {}).values() if file else ():
         if case.get("expect"):
-            return _evaluate(case, rule, library)[1]
+            with _evaluated(kernel_presets.expand(case, kernel_presets.packaged()), rule, library) as (_, text, _):
+                return text
     return ""
 
 
@@ -92,11 +130,11 @@ def _check_form(name: str, case: Any, file: yaml_file.YamlFile) -> None:
     if not isinstance(case, dict) or ("expect" in case) == ("expect_not_evaluated" in case):
         raise GpudiagError("wants exactly one of expect and expect_not_evaluated")
     for key, rows in case.items():
-        if key in _DIRECTIVES:
+        if key in _WORDS:
             continue
         if key not in BY_NAME:
             raise GpudiagError(
-                f"line {file.line((name, key))}: {key} is neither a table nor {', '.join(sorted(_DIRECTIVES))}"
+                f"line {file.line((name, key))}: {key} is neither a table nor {', '.join(sorted(_WORDS))}"
             )
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise GpudiagError(f"line {file.line((name, key))}: {key} wants a list of rows")
@@ -107,7 +145,11 @@ def _check_form(name: str, case: Any, file: yaml_file.YamlFile) -> None:
                 raise GpudiagError(f"line {where}: {key} has no column {', '.join(sorted(map(str, unknown)))}")
 
 
-def _evaluate(case: Mapping[str, Any], rule: Rule, library: Library) -> tuple[Outcome, str]:
+@contextmanager
+def _evaluated(
+    case: Mapping[str, Any], rule: Rule, library: Library
+) -> Iterator[tuple[Outcome, str, duckdb.DuckDBPyConnection]]:
+    """The outcome of a case and the rule's message, with the store that holds the case's rows."""
     overrides = {f"{rule.code}.{name}": value for name, value in (case.get("params") or {}).items()}
     overrides |= {f"settings.{name}": value for name, value in (case.get("settings") or {}).items()}
     library = library.with_overrides(overrides)
@@ -125,7 +167,7 @@ def _evaluate(case: Mapping[str, Any], rule: Rule, library: Library) -> tuple[Ou
         if own:
             create_views(con, library.user_views, library.view_names)
         outcome = evaluate(library.by_code[rule.code], con, library)
-        return outcome, _summary(outcome, con, library)
+        yield outcome, _summary(outcome, con, library), con
     finally:
         con.rollback()
 
@@ -140,38 +182,3 @@ def _summary(outcome: Outcome, con: Connection, library: Library) -> str:
         return ""
     loops = Known.of(library, con).loops
     return "\n".join(message(outcome.rule, rows, loops) for rows in by_loop(outcome.rows).values())
-
-
-def _compare(case: Mapping[str, Any], outcome: Outcome, text: str) -> str:
-    if isinstance(outcome, NotEvaluated):
-        wanted = case.get("expect_not_evaluated")
-        return "" if wanted and str(wanted) in outcome.reason else f"was not evaluated: {outcome.reason}"
-    rows: Sequence[Row] = outcome.rows if isinstance(outcome, Fired) else ()
-    if "expect_not_evaluated" in case:
-        return f"was evaluated and gave {len(rows)} rows"
-    wanted_rows = case["expect"] or []
-    got = json.dumps(rows, default=str, ensure_ascii=False)
-    if len(rows) != len(wanted_rows):
-        return f"gave {len(rows)} rows instead of {len(wanted_rows)}: {got}"
-    for position, (row, wanted_row) in enumerate(zip(rows, wanted_rows, strict=True)):
-        for name, value in wanted_row.items():
-            if name not in row:
-                return f"row {position + 1} has no column {name}; it has {', '.join(row)}"
-            if not same(row[name], value):
-                return f"expected {name} {_shown(value)}, found {_shown(row[name])} (column {name}, row {position + 1})"
-    part = str(case.get("expect_message") or "")
-    return "" if part in text else f"its message lacks {part!r}: {text}"
-
-
-def _shown(value: Any) -> str:
-    """Write a value as a test case would."""
-    return json.dumps(value, default=str, ensure_ascii=False)
-
-
-def same(got: Any, wanted: Any) -> bool:
-    """Compare a value with the expected one; floating-point numbers may differ by a thousandth."""
-    if isinstance(got, float) and isinstance(wanted, int | float) and not isinstance(wanted, bool):
-        return math.isclose(got, wanted, rel_tol=_TOLERANCE, abs_tol=1e-9)
-    if isinstance(got, list) and isinstance(wanted, list):
-        return len(got) == len(wanted) and all(same(a, b) for a, b in zip(got, wanted, strict=True))
-    return bool(got == wanted)

@@ -1,4 +1,4 @@
-"""What a failing case is told: the one figure that is wrong, its line, and the threshold that decided."""
+"""The message of a failing case: the one figure that is wrong, its line, and the threshold that decided."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels that test cases start from: what a case may change, and what a mistake is told."""
+"""Kernels that test cases start from: what a case may change, and how a mistake is named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a test case expected and what came: the first difference, with where in the case it stands."""
+"""Compare what a test case expects with what came: the first difference, with where in the case it stands."""
 
 from __future__ import annotations
 

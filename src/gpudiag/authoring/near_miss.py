@@ -1,4 +1,4 @@
-"""Which threshold keeps a rule from firing, or lets it fire: the one that alone, at another value, changes the outcome.
+"""Find the threshold that keeps a rule from firing, or lets it fire: the one that alone changes the outcome.
 
 A query does not say which of its conditions failed. Running it with one threshold after the other moved does, and
 halving the way to the value at which the outcome changes gives the figure that the threshold was compared with.

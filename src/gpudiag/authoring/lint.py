@@ -23,7 +23,7 @@ from gpudiag.library import former_names, sql_check, yaml_file
 from gpudiag.library import view_docs as viewdoc
 from gpudiag.library.folder import leads_out
 from gpudiag.library.load import Library, Problem, is_packaged, packaged_dir, scan
-from gpudiag.library.rule_file import near
+from gpudiag.library.rule_file import near, near_or_all
 from gpudiag.model import Rule
 from gpudiag.replay.edits import registry
 from gpudiag.store import database
@@ -191,17 +191,17 @@ def _references(rule: Rule, library: Library) -> Iterator[tuple[str, str]]:
     """Names that lead nowhere."""
     for name in (name for wanted in rule.requires for name in wanted.split("|")):
         if library.capability(name) is None:
-            yield "requires", f"{name} is no capability{near(name, library.capabilities)}"
+            yield "requires", f"{name} is no capability{near_or_all(name, library.capabilities)}"
     for key, codes, kind in (("suppressed_by", rule.suppressed_by, "suppressor"), ("weakens", rule.weakens, "finding")):
         for code in codes:
             if code not in library.by_code or library.by_code[code].kind != kind:
                 yield key, f"there is no {kind} {code}"
     for name in rule.remedies:
         if name not in library.remedies:
-            yield "remedies", f"there is no remedies/{name}.md{near(name, library.remedies)}"
+            yield "remedies", f"there is no remedies/{name}.md{near_or_all(name, library.remedies)}"
     for name in rule.price.remedies if rule.price else ():
         if name not in rule.remedies:
-            yield "price", f"`remedies` prices {name}, which the rule does not name{near(name, rule.remedies)}"
+            yield "price", f"`remedies` prices {name}, which the rule does not name{near_or_all(name, rule.remedies)}"
     if rule.kind == "finding" and not rule.remedies:
         yield "remedies", "a finding names at least one remedy"
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from gpudiag.authoring import cases, kernel_presets, lint
+from gpudiag.authoring import cases, kernel_presets, lint, scaffold
 from gpudiag.errors import GpudiagError
+from gpudiag.evaluate.engine import PLACEHOLDER
 from gpudiag.library import load as library
 from gpudiag.library import yaml_file
 
@@ -100,3 +101,34 @@ def test_the_check_reads_a_folder_s_presets(tmp_path: Path, text: str, line: int
     [problem] = lint.check([tmp_path])
     assert (problem.path.name, problem.line) == (kernel_presets.FILE, line)
     assert words in problem.text
+
+
+RULE = """\
+query: |
+  select list(profile) as profiles, short as kernel, any_value(grid) as blocks
+  from kernel_facts where grid <= $max_kernel_ns group by short order by short
+price: {kind: upper_bound, on: profiles, high: [shrink_kernel]}
+message: Written {{ places[0].kernel|code }}.
+why: >-
+"""
+
+
+def test_a_folder_s_kernel_rule_is_checked_from_presets(tmp_path: Path) -> None:
+    for path in scaffold.scaffold(tmp_path, "kernel", "few-blocks", "U01"):
+        path.write_text(path.read_text("utf-8").replace(PLACEHOLDER, "Written"), "utf-8")
+    rule = tmp_path / "kernel" / "few-blocks.yaml"
+    before, _, rest = rule.read_text("utf-8").partition("query: |\n")
+    rule.write_text(before + RULE + rest.partition("why: >-\n")[2], "utf-8")
+    (tmp_path / kernel_presets.FILE).write_text(
+        "mine: {about: A., source: B., profile: {name: k, grid: 64}, metrics: {launch__sm_count: 132}}\n"
+    )
+    fires = "  kernel: mine\n  expect: [{kernel: k, blocks: 64}]\n"
+    quiet = "  kernel: {preset: mine, grid: 5200}\n  expect: []\n"
+    test = rule.with_name("few-blocks.test.yaml")
+    test.write_text("".join(f"case {number}:\n{fires if number % 2 else quiet}" for number in range(1, 7)))
+    assert lint.check([tmp_path]) == []
+    test.write_text(test.read_text().replace("5200", "4800", 1))
+    [problem] = lint.check([tmp_path])
+    assert problem.line == 6
+    assert "gave 1 row instead of 0" in problem.text
+    assert problem.text.endswith("it would stay quiet with max_kernel_ns at 4800 (it is 5000 ns)")

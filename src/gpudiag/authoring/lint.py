@@ -32,7 +32,8 @@ from gpudiag.text.templating import TemplateProblem, render
 __all__ = ["PLACEHOLDER", "check"]
 
 # A rule is bound once and run once a case, each on a handful of rows; a hundred rules take half a minute.
-LIMITS = sandbox_worker.Limits(seconds=10.0, seconds_in_all=90.0)
+# Address space, of which little is ever used: DuckDB reserves some for each of the stores that cases need.
+LIMITS = sandbox_worker.Limits(seconds=10.0, seconds_in_all=90.0, process_mb=1792)
 _MAX_TEXT = 2_000  # characters of one problem: it may quote values of any length
 _Test = yaml_file.YamlFile | GpudiagError | None
 _TestWithPresets = tuple[_Test, kernel_presets.Presets]

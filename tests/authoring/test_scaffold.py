@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -12,6 +13,8 @@ from gpudiag.authoring import scaffold as authoring
 from gpudiag.errors import GpudiagError
 from gpudiag.evaluate import sandbox
 from gpudiag.library import load as library
+from gpudiag.model import PLACE_KINDS
+from gpudiag.model.rule import PlaceKind
 
 
 @pytest.fixture
@@ -53,6 +56,14 @@ def test_a_new_rule_lacks_nothing_but_its_words(tmp_path: Path) -> None:
     }
 
 
+def test_a_new_rule_lists_places_and_remedies(started: Path) -> None:
+    text = rule_file(started).read_text("utf-8")
+    assert get_args(PlaceKind) == tuple(PLACE_KINDS)
+    assert "locate: [kernel, nvtx]  # how places are named; there are python, nvtx, kernel\n" in text
+    comments = " ".join(line[2:] for line in text.splitlines() if line.startswith("# "))
+    assert [name for name in library.load().remedies if f"{name}," not in f"{comments},"] == []
+
+
 def test_a_written_rule_has_no_problem(started: Path) -> None:
     assert problems(started) == []
 
@@ -92,6 +103,10 @@ def test_nothing_is_overwritten(started: Path) -> None:
         ("requires: [gpu_ops]", "requires: [gpu_opps]", "gpu_opps is no capability; did you mean gpu_ops"),
         ("requires:", "suppressed_by: [X99]\nrequires:", "there is no suppressor X99"),
         ("[cuda-graphs]", "[cuda-graph]", "there is no remedies/cuda-graph.md; did you mean cuda-graphs"),
+        ("[cuda-graphs]", "[zzz]", "there is no remedies/zzz.md; known are avoid-device-copies, avoid-recompilation,"),
+        ("requires: [gpu_ops]", "requires: [zzz]", "zzz is no capability; known are "),
+        ("[kernel, nvtx]", "[kernel, op]", "locate.1: Input should be 'python', 'nvtx' or 'kernel'"),
+        ("[graph_region]", "[zzz]", "price.high: 'zzz' is no edit; known are balance_ranks, batch_copies,"),
         ("[cuda-graphs]", "[]", "a finding names at least one remedy"),
         ("from loop_gpu_op", "from gpu_op", "selects from gpu_op, which is not a view"),
         ("<= $max_kernel_ns", "<= 5000", "never uses $max_kernel_ns"),

@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 
 from gpudiag import pipeline
-from gpudiag.authoring import cases
+from gpudiag.authoring import cases, kernel_presets
 from gpudiag.errors import GpudiagError
 from gpudiag.evaluate import sandbox, sandbox_worker
 from gpudiag.evaluate.engine import PLACEHOLDER, unwritten
@@ -23,7 +23,7 @@ from gpudiag.library import former_names, sql_check, yaml_file
 from gpudiag.library import view_docs as viewdoc
 from gpudiag.library.folder import leads_out
 from gpudiag.library.load import Library, Problem, is_packaged, packaged_dir, scan
-from gpudiag.library.rule_file import near
+from gpudiag.library.rule_file import near, near_or_all
 from gpudiag.model import Rule
 from gpudiag.replay.edits import registry
 from gpudiag.store import database
@@ -32,9 +32,11 @@ from gpudiag.text.templating import TemplateProblem, render
 __all__ = ["PLACEHOLDER", "check"]
 
 # A rule is bound once and run once a case, each on a handful of rows; a hundred rules take half a minute.
-LIMITS = sandbox_worker.Limits(seconds=10.0, seconds_in_all=90.0)
+# Address space, of which little is ever used: DuckDB reserves some for each of the stores that cases need.
+LIMITS = sandbox_worker.Limits(seconds=10.0, seconds_in_all=90.0, process_mb=1792)
 _MAX_TEXT = 2_000  # characters of one problem: it may quote values of any length
 _Test = yaml_file.YamlFile | GpudiagError | None
+_TestWithPresets = tuple[_Test, kernel_presets.Presets]
 
 
 def check(library_dirs: Iterable[Path] = (), only: str | None = None) -> list[Problem]:
@@ -45,6 +47,8 @@ def check(library_dirs: Iterable[Path] = (), only: str | None = None) -> list[Pr
     folders = [Path(folder) for folder in library_dirs if not is_packaged(Path(folder))]
     library, problems = scan(folders, edits=frozenset(registry.known()))
     former_names.warn(folders, library.former_used, library.former)
+    presets, mistakes = _presets(folders)
+    problems += mistakes
     rules = library.user_rules if folders else library.packaged_rules
     if only:
         wanted = rule if (rule := library.named(only)) in rules else None
@@ -63,7 +67,7 @@ def check(library_dirs: Iterable[Path] = (), only: str | None = None) -> list[Pr
             problems += _view_problems(library, con, user=False)
         for rule in rules:
             test = _test_of(library.sources[rule.code].path, [packaged_dir()])
-            problems += list(_rule_problems(rule, library, con, library.view_names, test))
+            problems += list(_rule_problems(rule, library, con, library.view_names, (test, presets)))
     finally:
         con.close()
     return problems
@@ -97,6 +101,7 @@ def _prepare(job: sandbox_worker.Job) -> sandbox_worker.Work:
     folders = [Path(folder) for folder in job["folders"]]
     library, _ = scan(folders)
     tests = {rule.code: _test_of(library.sources[rule.code].path, folders) for rule in library.user_rules}
+    presets, _ = _presets(folders)  # the parent tells what is wrong with them
     wrong = ""
     names = library.view_names
     con = empty_store(library)
@@ -111,7 +116,7 @@ def _prepare(job: sandbox_worker.Job) -> sandbox_worker.Work:
         elif code is None:
             found = _view_problems(library, con, user=True)
         else:
-            found = list(_rule_problems(library.by_code[code], library, con, names, tests[code]))
+            found = list(_rule_problems(library.by_code[code], library, con, names, (tests[code], presets)))
         return {"problems": [(str(p.path), p.line, p.text[:_MAX_TEXT]) for p in found], "sound": not wrong}
 
     return lambda code: sandbox.answer(LIMITS.database_mb, lambda: problems(code))
@@ -126,6 +131,16 @@ def _test_of(rule_file: Path, folders: Iterable[Path]) -> _Test:
         return yaml_file.read(path)
     except GpudiagError as error:
         return error
+
+
+def _presets(folders: Sequence[Path]) -> tuple[kernel_presets.Presets, list[Problem]]:
+    """The presets that cases may start from, and what is wrong with those files."""
+    try:
+        return kernel_presets.of_folders(folders), []
+    except GpudiagError as error:
+        found = [re.match(r"(.+?):(\d+): (.*)", line) for line in str(error).splitlines()]
+        problems = [Problem(Path(match[1]), int(match[2]), match[3]) for match in found if match]
+        return {}, problems or [Problem(packaged_dir() / kernel_presets.FILE, 1, str(error))]
 
 
 def empty_store(library: Library) -> duckdb.DuckDBPyConnection:
@@ -146,7 +161,7 @@ def _view_problems(library: Library, con: duckdb.DuckDBPyConnection, *, user: bo
 
 
 def _rule_problems(
-    rule: Rule, library: Library, con: duckdb.DuckDBPyConnection, views: frozenset[str], test: _Test
+    rule: Rule, library: Library, con: duckdb.DuckDBPyConnection, views: frozenset[str], test: _TestWithPresets
 ) -> Iterator[Problem]:
     file = library.sources[rule.code]
 
@@ -177,17 +192,17 @@ def _references(rule: Rule, library: Library) -> Iterator[tuple[str, str]]:
     """Names that lead nowhere."""
     for name in (name for wanted in rule.requires for name in wanted.split("|")):
         if library.capability(name) is None:
-            yield "requires", f"{name} is no capability{near(name, library.capabilities)}"
+            yield "requires", f"{name} is no capability{near_or_all(name, library.capabilities)}"
     for key, codes, kind in (("suppressed_by", rule.suppressed_by, "suppressor"), ("weakens", rule.weakens, "finding")):
         for code in codes:
             if code not in library.by_code or library.by_code[code].kind != kind:
                 yield key, f"there is no {kind} {code}"
     for name in rule.remedies:
         if name not in library.remedies:
-            yield "remedies", f"there is no remedies/{name}.md{near(name, library.remedies)}"
+            yield "remedies", f"there is no remedies/{name}.md{near_or_all(name, library.remedies)}"
     for name in rule.price.remedies if rule.price else ():
         if name not in rule.remedies:
-            yield "price", f"`remedies` prices {name}, which the rule does not name{near(name, rule.remedies)}"
+            yield "price", f"`remedies` prices {name}, which the rule does not name{near_or_all(name, rule.remedies)}"
     if rule.kind == "finding" and not rule.remedies:
         yield "remedies", "a finding names at least one remedy"
 
@@ -236,15 +251,16 @@ def _prose(rule: Rule) -> Iterator[tuple[str, str]]:
             yield "references", f"{link} is not an https:// address"
 
 
-def _cases(rule: Rule, file: yaml_file.YamlFile, library: Library, test: _Test) -> Iterator[Problem]:
+def _cases(rule: Rule, file: yaml_file.YamlFile, library: Library, given: _TestWithPresets) -> Iterator[Problem]:
     path = cases.test_path(file.path)
+    test, presets = given
     if test is None:
         yield Problem(file.path, 1, f"has no test; write {path.name} with a case that fires and a near miss")
         return
     try:
         if isinstance(test, GpudiagError):
             raise test
-        results = cases.run_cases(file.path, library, test)
+        results = cases.run_cases(file.path, library, test, presets)
     except GpudiagError as error:
         yield Problem(path, 1, str(error).removeprefix(f"{path}:1: "))
         return

@@ -23,6 +23,7 @@ from gpudiag.library.rule_file import check_edits, near, parse_rule, validate
 from gpudiag.model import Frozen, Param, Rule, Text
 
 _NOT_RULES = {"settings.yaml", "capabilities.yaml", "renamed.yaml"}
+_TEST_PRESETS = Path("test_presets.yaml")  # read by those who run tests alone
 
 
 class Capability(Frozen):
@@ -196,10 +197,13 @@ def load(
 def scan(
     user_dirs: Iterable[Path] = (), *, packaged: Path | None = None, edits: frozenset[str] | None = None
 ) -> tuple[Library, list[Problem]]:
-    """As `load`, but keeps going: what could be read, and every problem found."""
+    """As `load`, but keeps going: what could be read, and every problem found. A file among the folders is one rule."""
     scanner = _Scanner(edits)
     scanner.folder(packaged or packaged_dir(), own=True)
     for folder in user_dirs:
+        if Path(folder).is_file():
+            scanner.rule_file(Path(folder))
+            continue
         if not Path(folder).is_dir():
             raise GpudiagError(f"{folder}: is not a folder; --rules wants a folder of rules.")
         if packaged or not is_packaged(Path(folder)):
@@ -249,8 +253,15 @@ class _Scanner:
             except GpudiagError as error:
                 self._problem(path, error)
 
+    def rule_file(self, path: Path) -> None:
+        """Read one rule of the user's, without the folder around it."""
+        try:
+            self._rule(path, path.resolve().parent.name, own=False)
+        except GpudiagError as error:
+            self._problem(path, error)
+
     def _file(self, path: Path, inside: Path, own: bool) -> None:
-        if path.name.endswith(".test.yaml"):
+        if path.name.endswith(".test.yaml") or inside == _TEST_PRESETS:
             return
         if inside.parts[0] == "views":
             if path.suffix == ".sql":

@@ -35,6 +35,7 @@ from gpudiag.model.report import (
     Whole,
 )
 from gpudiag.model.rule import (
+    PLACE_KINDS,
     Basis,
     Clear,
     Code,
@@ -59,6 +60,7 @@ from gpudiag.model.rule import (
 from gpudiag.model.vocabulary import SEVERITIES, Framework, Severity
 
 __all__ = [
+    "PLACE_KINDS",
     "SEVERITIES",
     "Basis",
     "BudgetChange",

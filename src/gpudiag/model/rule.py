@@ -20,6 +20,13 @@ Role = Literal["profiler_overhead"]
 Status = Literal["draft", "stable", "deprecated"]
 GainKind = Literal["expected", "upper_bound", "lower_bound", "test_needed"]
 Basis = Literal["run", "loop", "window", "kernel"]
+PlaceKind = Literal["python", "nvtx", "kernel"]
+PLACE_KINDS: dict[str, str] = {
+    "python": "lines of the program, from the Python samples around the row's calls and operations",
+    "nvtx": "the NVTX range in the row's column `nvtx_path`",
+    "kernel": "the kernel in the row's column `kernel`, with its source lines where a profile has them",
+}
+"""What `locate` may hold, with its meaning for authors."""
 Ids = Literal["api_calls", "gpu_ops", "ranges", "profiles", "idle_intervals"]
 Code = Annotated[str, StringConstraints(pattern=r"^[A-Z]+[0-9]{2,3}$", max_length=16)]
 Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=80)]
@@ -125,7 +132,7 @@ class Rule(Frozen):
     price: Price | None = Field(default=None, description="what its fix is worth; findings only")
     confidence: Confidence = Field(default="high", description="high, medium or low")
     confidence_reason: Prose | None = Field(default=None, description="said in the report when confidence is not high")
-    locate: tuple[Literal["python", "nvtx", "kernel"], ...] = Field(default=(), description="how places are named")
+    locate: tuple[PlaceKind, ...] = Field(default=(), description="how places are named: python, nvtx, kernel")
     message: Prose = Field(description="Jinja; sees places (rows), total (sums), params, loop, per (an iteration)")
     why: Prose = Field(description="why it costs time")
     question: Question | None = Field(

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -39,16 +42,16 @@ _Test = yaml_file.YamlFile | GpudiagError | None
 _TestWithPresets = tuple[_Test, kernel_presets.Presets]
 
 
-def check(library_dirs: Iterable[Path] = (), only: str | None = None) -> list[Problem]:
+def check(library_dirs: Iterable[Path] = (), only: str | None = None, *, jobs: int = 1) -> list[Problem]:
     """Every problem of the rules in these folders, or of the packaged ones when there are none.
 
-    `only`: a code or id; views and remedies are then left out. Raises GpudiagError when there is no such rule.
+    `only`: a code or id; views and remedies are then left out. `jobs`: packaged rules are checked in so many
+    processes. Raises GpudiagError when there is no such rule.
     """
     folders = [Path(folder) for folder in library_dirs if not is_packaged(Path(folder))]
     library, problems = scan(folders, edits=frozenset(registry.known()))
     former_names.warn(folders, library.former_used, library.former)
-    presets, mistakes = _presets(folders)
-    problems += mistakes
+    problems += _presets(folders)[1]
     rules = library.user_rules if folders else library.packaged_rules
     if only:
         wanted = rule if (rule := library.named(only)) in rules else None
@@ -59,18 +62,30 @@ def check(library_dirs: Iterable[Path] = (), only: str | None = None) -> list[Pr
     if folders:
         return problems + _check_apart(library, folders, rules, views=not only)
     try:
-        con = empty_store(library)
+        _, con, _ = _packaged()
     except GpudiagError as error:
         return [*problems, Problem(packaged_dir() / "views", 1, str(error))]
-    try:
-        if not only:
-            problems += _view_problems(library, con, user=False)
-        for rule in rules:
-            test = _test_of(library.sources[rule.code].path, [packaged_dir()])
-            problems += list(_rule_problems(rule, library, con, library.view_names, (test, presets)))
-    finally:
-        con.close()
-    return problems
+    if not only:
+        problems += _view_problems(library, con, user=False)
+    codes = [rule.code for rule in rules]
+    if jobs == 1 or len(codes) < jobs:
+        return problems + [problem for code in codes for problem in _problems_of_packaged(code)]
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        return problems + [problem for found in pool.map(_problems_of_packaged, codes) for problem in found]
+
+
+@cache
+def _packaged() -> tuple[Library, duckdb.DuckDBPyConnection, kernel_presets.Presets]:
+    """The packaged rules, a store to bind them to and their presets. Raises GpudiagError."""
+    library, _ = scan([], edits=frozenset(registry.known()))
+    return library, empty_store(library), _presets([])[0]
+
+
+def _problems_of_packaged(code: str) -> list[Problem]:
+    library, con, presets = _packaged()
+    rule = library.by_code[code]
+    test = _test_of(library.sources[code].path, [packaged_dir()])
+    return list(_rule_problems(rule, library, con, library.view_names, (test, presets)))
 
 
 def _check_apart(library: Library, folders: Sequence[Path], rules: Sequence[Rule], *, views: bool) -> list[Problem]:

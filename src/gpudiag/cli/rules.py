@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -103,7 +104,7 @@ def check(directory: Path | None, only: str | None) -> None:
     from gpudiag.authoring import scaffold as authoring
     from gpudiag.text.escape import inert, one_line
 
-    problems = authoring.check([directory] if directory else [], only=only)
+    problems = authoring.check([directory] if directory else [], only=only, jobs=os.cpu_count() or 1)
     deliver("".join(f"{inert(one_line(str(problem)))}\n" for problem in problems) or "no problems\n")
     if problems:
         raise click.exceptions.Exit(1)

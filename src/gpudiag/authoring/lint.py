@@ -7,7 +7,7 @@ cases the check has to run: that happens in a child with the sandbox's limits.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from gpudiag.library import view_docs as viewdoc
 from gpudiag.library.folder import leads_out
 from gpudiag.library.load import Library, Problem, is_packaged, packaged_dir, scan
 from gpudiag.library.rule_file import near
-from gpudiag.model import Rule
+from gpudiag.model import Param, Rule
 from gpudiag.replay.edits import registry
 from gpudiag.store import database
 from gpudiag.text.templating import TemplateProblem, render
@@ -61,6 +61,7 @@ def check(library_dirs: Iterable[Path] = (), only: str | None = None) -> list[Pr
     try:
         if not only:
             problems += _view_problems(library, con, user=False)
+            problems += _unsourced(yaml_file.read(packaged_dir() / "settings.yaml"), (), library.settings)
         for rule in rules:
             test = _test_of(library.sources[rule.code].path, [packaged_dir()])
             problems += list(_rule_problems(rule, library, con, library.view_names, test))
@@ -169,6 +170,8 @@ def _rule_problems(
     yield from (problem(key, text) for key, text in _references(rule, library))
     yield from (problem(key, text) for key, text in _prose(rule))
     yield from (problem("needs", text) for text in _needs(rule, con))
+    if rule.code not in library.user_codes:
+        yield from _unsourced(file, ("params",), rule.params, rule.references)
     if not refused:  # what may not be run is not run here either
         yield from _cases(rule, file, library, test)
 
@@ -234,6 +237,21 @@ def _prose(rule: Rule) -> Iterator[tuple[str, str]]:
     for link in rule.references:
         if not link.startswith("https://"):
             yield "references", f"{link} is not an https:// address"
+
+
+def _unsourced(
+    file: yaml_file.YamlFile, at: tuple[str, ...], thresholds: Mapping[str, Param], references: Sequence[str] = ()
+) -> Iterator[Problem]:
+    """Thresholds of packaged files whose value comes from nowhere, or from a document without an address."""
+    for name, param in thresholds.items():
+        loc = (*at, name)
+        if param.source is None:
+            text = "says no `source`; write measured, ncu, docs or judgement"
+        elif param.source == "docs" and "https://" not in param.why and not references:
+            text = "has the source docs and no address; name it in `why` or `references`"
+        else:
+            continue
+        yield Problem(file.path, file.line(loc), f"{'.'.join(loc)}: {text}")
 
 
 def _cases(rule: Rule, file: yaml_file.YamlFile, library: Library, test: _Test) -> Iterator[Problem]:

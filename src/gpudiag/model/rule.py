@@ -38,11 +38,19 @@ Need = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*(\|[a-z][a-z0-
 ParamName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=80)]
 
 
+Source = Literal["measured", "ncu", "docs", "judgement"]
+
+
 class Param(Frozen):
-    """A threshold: its value, unit and reason. Users override the value by `CODE.name=value`."""
+    """A threshold: its value, unit, source and reason. Users override the value by `CODE.name=value`."""
 
     value: float = Field(allow_inf_nan=False, description="the threshold, in that unit")
     unit: Word = Field(description="ns, us, ms, bytes, share (0 to 1), count, percent …")
+    source: Source | None = Field(
+        default=None,
+        description="where the value comes from: measured, ncu (a rule of Nsight Compute), docs (of a vendor or a "
+        "paper, with its address in `why` or `references`) or judgement; packaged rules always say it",
+    )
     why: Prose = Field(description="why this value and not another")
 
 

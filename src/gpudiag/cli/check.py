@@ -136,15 +136,16 @@ def check(
         options = Options(rule_dirs, overrides, times, say if verbose else quiet, not no_cache, selection, memory_limit)
         report = pipeline.report(files, options)
     if init:
-        start(report, settings, config_file or output, [*map(str, files), *_again(rule_dirs, times, selection)])
+        start(report, rules, config_file or output, [*map(str, files), *_again(rule_dirs, times, selection)])
         return
     if update_baseline and baseline_path:
-        before = update(report, config, before, settings, baseline_path)
+        before = update(report, config, before, rules, baseline_path)
     result = gate.check(
         report,
         config,
         before,
         settings,
+        rules.budget_parts,
         date.today(),
         files=[str(file) for file in files],
         config_name=str(path) if path else None,

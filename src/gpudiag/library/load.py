@@ -73,6 +73,11 @@ class Library:
     def by_code(self) -> dict[str, Rule]:
         return {rule.code: rule for rule in self.rules}
 
+    @cached_property
+    def budget_parts(self) -> dict[str, tuple[str, ...]]:
+        """Code of a rule → the parts of the time budget that its findings explain."""
+        return {rule.code: rule.budget for rule in self.rules}
+
     @property
     def packaged_rules(self) -> tuple[Rule, ...]:
         """Rules that ship with the tool and may run in this process."""

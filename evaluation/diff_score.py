@@ -102,7 +102,7 @@ def reports(folder: Path | None) -> dict[str, Report]:
 
 
 def _settings() -> tuple[Mapping[str, float], Mapping[str, tuple[str, ...]]]:
-    """What a comparison takes from the rules."""
+    """Thresholds and budget parts: all that a comparison takes from the rules."""
     known = corpus.library()
     return known.setting_values, known.budget_parts
 

@@ -248,7 +248,7 @@ def _loop_of(rows: Sequence[Row], loops: Mapping[int, Row]) -> Row | None:
 
 
 def conclude(outcomes: Sequence[Outcome], known: Known) -> Evaluation:
-    """Apply suppressors to findings, and iteration hygiene rules into notes and weaker confidence."""
+    """Apply suppressors to findings; hygiene rules become notes and lower the confidence of findings."""
     vetoes = {o.rule.code: o for o in outcomes if isinstance(o, Fired) and o.rule.kind == "suppressor"}
     suppressed: list[Suppressed] = []
     notes: list[Note] = []

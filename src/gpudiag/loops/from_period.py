@@ -91,8 +91,8 @@ def _readings(operations: list[_Event]) -> list[dict[tuple[str, str], str]]:
     readings: dict[tuple[int, ...], dict[tuple[str, str], str]] = {}
     for reading in (by_short, by_full, by_full | products, by_short | products):
         first: dict[str, int] = {}
-        told_apart = tuple(first.setdefault(name, len(first)) for name in reading.values())
-        readings.setdefault(told_apart, reading)
+        numbered = tuple(first.setdefault(name, len(first)) for name in reading.values())
+        readings.setdefault(numbered, reading)
     return list(readings.values())
 
 

@@ -1,6 +1,6 @@
 """Write everything that follows from the sources:  python -m evaluation.generate_docs [--check]
 
-    docs/reference/tables.md    from src/gpudiag/schema.py
+    docs/reference/tables.md    from src/gpudiag/schema/
     docs/reference/views.md     from the comments in rules/views/
     docs/reference/rules.md     from rules/, with a page for each rule in docs/reference/rules/
     docs/reference/rule-format.md  from the rule model and the filters of messages
@@ -30,6 +30,7 @@ from gpudiag.authoring import lint, scaffold
 from gpudiag.gate import config as gate
 from gpudiag.library import load as library
 from gpudiag.library import view_docs
+from gpudiag.library.catalogue import Library
 from gpudiag.replay.edits import registry
 from gpudiag.report import markdown
 from gpudiag.schema import TABLES
@@ -71,7 +72,7 @@ def tables_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def views_page(known: library.Library) -> str:
+def views_page(known: Library) -> str:
     """The views: what rules select from."""
     head = "# Views\n\nRules select from these. Each is defined, with the comments shown here, in `rules/views/`.\n"
     docs = view_docs.view_docs(known.views)
@@ -82,7 +83,7 @@ def views_page(known: library.Library) -> str:
         con.close()
 
 
-def rules_page(known: library.Library) -> str:
+def rules_page(known: Library) -> str:
     """The index of all rules, each code leading to its page."""
     index = re.sub(r"^\| ([A-Z]+\d+) \|", r"| [\1](rules/\1.md) |", scaffold.rule_index(known), flags=re.MULTILINE)
     return f"{NOTICE}\n{index.strip()}\n"

@@ -14,7 +14,7 @@ from typing import Any
 
 from fuzz import judge
 from fuzz.generators import rulefolders
-from fuzz.generators.databases import EVENTS, columns, quoted, tables
+from fuzz.generators.sqlite_names import EVENTS, columns, quoted, tables
 from fuzz.given import random_of
 
 ROOT = Path(__file__).resolve().parents[1]

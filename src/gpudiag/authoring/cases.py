@@ -21,10 +21,11 @@ import duckdb
 from gpudiag import pipeline
 from gpudiag.authoring import case_store
 from gpudiag.errors import GpudiagError
-from gpudiag.evaluate.engine import Known, by_loop, evaluate, message
+from gpudiag.evaluate.engine import Known, evaluate
+from gpudiag.evaluate.rule_sentences import by_loop, message
 from gpudiag.evaluate.sandbox import create_views
 from gpudiag.library import yaml_file
-from gpudiag.library.load import Library
+from gpudiag.library.catalogue import Library
 from gpudiag.library.sql_check import SqlProblem, read_views
 from gpudiag.model import Fired, NotEvaluated, Outcome, Row, Rule
 from gpudiag.schema import BY_NAME, Table

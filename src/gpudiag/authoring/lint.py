@@ -21,8 +21,9 @@ from gpudiag.evaluate.engine import PLACEHOLDER, unwritten
 from gpudiag.evaluate.row_check import ID_LISTS
 from gpudiag.library import former_names, sql_check, yaml_file
 from gpudiag.library import view_docs as viewdoc
+from gpudiag.library.catalogue import Library
 from gpudiag.library.folder import leads_out
-from gpudiag.library.load import Library, Problem, is_packaged, packaged_dir, scan
+from gpudiag.library.load import Problem, is_packaged, packaged_dir, scan
 from gpudiag.library.rule_file import near
 from gpudiag.model import Param, Rule
 from gpudiag.replay.edits import registry

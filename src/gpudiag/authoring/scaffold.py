@@ -11,7 +11,8 @@ from gpudiag.authoring import cases
 from gpudiag.authoring.lint import PLACEHOLDER, check
 from gpudiag.errors import GpudiagError
 from gpudiag.library import yaml_file
-from gpudiag.library.load import Library, load
+from gpudiag.library.catalogue import Library
+from gpudiag.library.load import load
 from gpudiag.library.remedy import FRAMEWORK_HEADINGS
 from gpudiag.library.rule_file import parse_rule
 from gpudiag.model import Rule

@@ -15,7 +15,7 @@ from gpudiag.cli.arguments import say
 if TYPE_CHECKING:
     from gpudiag.gate.config import Config
     from gpudiag.gate.result import Baseline, KnownFinding
-    from gpudiag.library.load import Library
+    from gpudiag.library.catalogue import Library
     from gpudiag.model import Report
 
 BASELINE = "gpudiag-baseline.json"
@@ -70,7 +70,7 @@ def _replace(before: Baseline | None, after: Baseline, path: Path) -> None:
 
 def _named(entry: KnownFinding) -> str:
     from gpudiag.text.escape import bare
-    from gpudiag.text.templating import pct
+    from gpudiag.text.format import pct
 
     at = next((name for place in entry.places for name in (place.file, place.nvtx, place.kernel) if name), entry.loop)
     worth = f", worth {pct(entry.worth)}" if entry.worth is not None else ""

@@ -11,7 +11,7 @@ import duckdb
 
 from gpudiag.diagnosis.validate_report import LARGEST, SMALLEST
 from gpudiag.model import Kernel, Row, Stall
-from gpudiag.text.templating import clean
+from gpudiag.text.format import clean
 
 Connection = duckdb.DuckDBPyConnection
 

@@ -16,7 +16,7 @@ from gpudiag.errors import GpudiagError
 from gpudiag.gate.config import Suppression
 from gpudiag.gate.result import AbsentFinding, Baseline, Doubt, KnownFinding, SuppressionCheck
 from gpudiag.model import Finding, Loop, Place, Report, vocabulary
-from gpudiag.text.templating import pct
+from gpudiag.text.format import pct
 
 
 class Absent(NamedTuple):

@@ -9,7 +9,7 @@ from itertools import chain
 import duckdb
 
 from gpudiag.evaluate.engine import Evaluation
-from gpudiag.library.load import Library
+from gpudiag.library.catalogue import Library
 from gpudiag.model import Finding, Loop, Price, Row, Rule, Run
 from gpudiag.replay.edited_graph import EditedGraph
 from gpudiag.replay.edits import registry

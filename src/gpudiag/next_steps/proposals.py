@@ -12,7 +12,7 @@ from gpudiag.diagnosis import verdict as verdicts
 from gpudiag.model import Finding, Frozen, Loop, Row, Run, Selected, Verdict
 from gpudiag.next_steps import ncu_command
 from gpudiag.next_steps.candidates import KernelCandidate, LoopView, launches
-from gpudiag.text.templating import byte_size, clean, code, num, pct, plural
+from gpudiag.text.format import byte_size, clean, code, num, pct, plural
 
 Connection = duckdb.DuckDBPyConnection
 

@@ -12,7 +12,7 @@ from gpudiag.report.markdown import Safe, environment
 from gpudiag.report.wording import diff_words, words
 from gpudiag.report.wording.diff_words import signed
 from gpudiag.text import escape, kernel_names
-from gpudiag.text.templating import num, pct
+from gpudiag.text.format import num, pct
 
 LOOPS = 3
 KERNELS = 10

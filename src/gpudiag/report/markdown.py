@@ -15,7 +15,7 @@ from gpudiag.model import Finding, Loop, Note, Place, Remedy, Report, Unevaluate
 from gpudiag.report.code_review.locations import common_folder
 from gpudiag.report.wording import kernel_words, words
 from gpudiag.text import escape
-from gpudiag.text.templating import clause, pct
+from gpudiag.text.format import clause, pct
 
 PLACES = 5
 LOOPS = 3

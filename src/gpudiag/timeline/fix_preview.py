@@ -12,7 +12,7 @@ from gpudiag.model import Finding
 from gpudiag.replay.edited_graph import EditedGraph
 from gpudiag.replay.gains import PricedFinding
 from gpudiag.replay.trace import Floats
-from gpudiag.text.templating import clean
+from gpudiag.text.format import clean
 from gpudiag.timeline.model import Name, Row, Sketch, Slice
 
 Connection = duckdb.DuckDBPyConnection

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import duckdb
 
 from gpudiag.model import Finding, Loop
-from gpudiag.text.templating import clean, dur, plural
+from gpudiag.text.format import clean, dur, plural
 from gpudiag.timeline import relations
 from gpudiag.timeline.downsampler import Canvas
 from gpudiag.timeline.model import Row, Slice, Strip

@@ -1,6 +1,6 @@
 """Write everything that follows from the sources:  python -m evaluation.generate_docs [--check]
 
-    docs/reference/tables.md    from src/gpudiag/schema.py
+    docs/reference/tables.md    from src/gpudiag/schema/
     docs/reference/views.md     from the comments in rules/views/
     docs/reference/rules.md     from rules/, with a page for each rule in docs/reference/rules/
     docs/reference/rule-format.md  from the rule model, the remedies, the presets of tests and the filters of messages
@@ -30,6 +30,7 @@ from gpudiag.authoring import kernel_presets, lint, scaffold
 from gpudiag.gate import config as gate
 from gpudiag.library import load as library
 from gpudiag.library import view_docs
+from gpudiag.library.catalogue import Library
 from gpudiag.replay.edits import registry
 from gpudiag.report import markdown
 from gpudiag.schema import TABLES
@@ -71,7 +72,7 @@ def tables_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def views_page(known: library.Library) -> str:
+def views_page(known: Library) -> str:
     """The views: what rules select from."""
     head = "# Views\n\nRules select from these. Each is defined, with the comments shown here, in `rules/views/`.\n"
     docs = view_docs.view_docs(known.views)
@@ -82,13 +83,13 @@ def views_page(known: library.Library) -> str:
         con.close()
 
 
-def rules_page(known: library.Library) -> str:
+def rules_page(known: Library) -> str:
     """The index of all rules, each code leading to its page."""
     index = re.sub(r"^\| ([A-Z]+\d+) \|", r"| [\1](rules/\1.md) |", scaffold.rule_index(known), flags=re.MULTILINE)
     return f"{NOTICE}\n{index.strip()}\n"
 
 
-def rule_format_page(known: library.Library) -> str:
+def rule_format_page(known: Library) -> str:
     """Write the page of a rule's keys, edits and filters."""
     lines = [NOTICE, "# What may stand in a rule\n", "Editors check these keys with `rules/rule.schema.json`.\n"]
     for title, kind in (("Keys", model.Rule), ("A parameter", model.Param), ("`price`", model.Price)):

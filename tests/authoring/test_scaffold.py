@@ -13,7 +13,8 @@ from gpudiag.authoring import scaffold as authoring
 from gpudiag.errors import GpudiagError
 from gpudiag.evaluate import sandbox
 from gpudiag.library import load as library
-from gpudiag.model import PLACE_KINDS
+from gpudiag.library import yaml_file
+from gpudiag.model import PLACE_KINDS, Param
 from gpudiag.model.rule import PlaceKind
 
 
@@ -200,9 +201,25 @@ def test_a_page_gives_thresholds_with_their_reasons() -> None:
     page = authoring.rule_page(known, "launch-bound")
     for name, param in known.find("H01").params.items():
         assert f"`H01.{name}`" in page
-        assert param.why in page
+        assert f"| {param.source} | {param.why} |" in page
     with pytest.raises(GpudiagError, match="There is no rule 'H0'"):
         authoring.rule_page(known, "H0")
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({}, ""),
+        ({"source": None}, "params.limit: says no `source`; write measured, ncu, docs or judgement"),
+        ({"source": "docs"}, "params.limit: has the source docs and no address; name it in `why` or `references`"),
+        ({"source": "docs", "why": "stated at https://docs.nvidia.com/cuda/"}, ""),
+    ],
+)
+def test_packaged_thresholds_say_their_source(change: dict[str, str | None], problem: str, tmp_path: Path) -> None:
+    given = {"value": 1, "unit": "ns", "source": "judgement", "why": "less is noise", **change}
+    file = yaml_file.parse("\nparams:\n  limit: {}\n", tmp_path / "x.yaml")
+    found = lint._unsourced(file, ("params",), {"limit": Param.model_validate(given)})
+    assert [str(one) for one in found] == ([f"{file.path}:3: {problem}"] if problem else [])
 
 
 ENDLESS = "with recursive r as (select 0 as n union all select n + 1 from r) select max(n) as n from r"

@@ -12,7 +12,7 @@ from functools import cache
 
 import duckdb
 
-from gpudiag.library.load import Library
+from gpudiag.library.catalogue import Library
 from gpudiag.library.sql_check import relations_of, strip_comments
 from gpudiag.loops import detect
 from gpudiag.selection import apply

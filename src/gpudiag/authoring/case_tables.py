@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 
 from gpudiag.errors import GpudiagError
-from gpudiag.library.load import Library
+from gpudiag.library.catalogue import Library
 from gpudiag.schema import BY_NAME, Table
 
 Connection = duckdb.DuckDBPyConnection

@@ -22,10 +22,11 @@ from gpudiag.authoring import case_store, kernel_presets, near_miss
 from gpudiag.authoring.case_result import Mismatch, compare
 from gpudiag.authoring.case_tables import ROW_WORDS, fill
 from gpudiag.errors import GpudiagError
-from gpudiag.evaluate.engine import Known, by_loop, evaluate, message
+from gpudiag.evaluate.engine import Known, evaluate
+from gpudiag.evaluate.rule_sentences import by_loop, message
 from gpudiag.evaluate.sandbox import create_views
 from gpudiag.library import yaml_file
-from gpudiag.library.load import Library
+from gpudiag.library.catalogue import Library
 from gpudiag.library.sql_check import SqlProblem, read_views
 from gpudiag.library.yaml_file import Loc
 from gpudiag.model import Fired, NotEvaluated, Outcome, Rule

@@ -12,25 +12,24 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
 from gpudiag import pipeline
-from gpudiag.authoring import cases, kernel_presets
+from gpudiag.authoring import cases, kernel_presets, rule_texts
 from gpudiag.errors import GpudiagError
 from gpudiag.evaluate import sandbox, sandbox_worker
-from gpudiag.evaluate.engine import PLACEHOLDER, unwritten
+from gpudiag.evaluate.engine import PLACEHOLDER
 from gpudiag.evaluate.row_check import ID_LISTS
 from gpudiag.library import former_names, sql_check, yaml_file
 from gpudiag.library import view_docs as viewdoc
+from gpudiag.library.catalogue import Library
 from gpudiag.library.folder import leads_out
-from gpudiag.library.load import Library, Problem, is_packaged, packaged_dir, scan
+from gpudiag.library.load import Problem, is_packaged, packaged_dir, scan
 from gpudiag.library.rule_file import near, near_or_all
 from gpudiag.model import Rule
 from gpudiag.replay.edits import registry
 from gpudiag.store import database
-from gpudiag.text.templating import TemplateProblem, render
 
 __all__ = ["PLACEHOLDER", "check"]
 
@@ -67,6 +66,7 @@ def check(library_dirs: Iterable[Path] = (), only: str | None = None, *, jobs: i
         return [*problems, Problem(packaged_dir() / "views", 1, str(error))]
     if not only:
         problems += _view_problems(library, con, user=False)
+        problems += rule_texts.unsourced(yaml_file.read(packaged_dir() / "settings.yaml"), (), library.settings)
     codes = [rule.code for rule in rules]
     if jobs == 1 or len(codes) < jobs:
         return problems + [problem for code in codes for problem in _problems_of_packaged(code)]
@@ -191,14 +191,16 @@ def _rule_problems(
             yield problem(
                 "query", "says neither which loop (loop) nor which things (gpu_ops, profiles …) it speaks for"
             )
-        yield from (problem(key, text) for key, text in _sentences(rule, columns, con))
+        yield from (problem(key, text) for key, text in rule_texts.sentences(rule, columns, con))
         refused = False
     except sql_check.SqlProblem as error:
         yield problem("query", str(error))
         refused = True
     yield from (problem(key, text) for key, text in _references(rule, library))
-    yield from (problem(key, text) for key, text in _prose(rule))
+    yield from (problem(key, text) for key, text in rule_texts.prose(rule))
     yield from (problem("needs", text) for text in _needs(rule, con))
+    if rule.code not in library.user_codes:
+        yield from rule_texts.unsourced(file, ("params",), rule.params, rule.references)
     if not refused:  # what may not be run is not run here either
         yield from _cases(rule, file, library, test)
 
@@ -229,41 +231,6 @@ def _needs(rule: Rule, con: duckdb.DuckDBPyConnection) -> Iterator[str]:
         return
     known = [str(row[0]) for row in con.execute("describe kernel_facts").fetchall()]
     yield from (f"kernel_facts has no column {name}{near(name, known)}" for name in wanted if name not in known)
-
-
-def _sentences(rule: Rule, columns: dict[str, str], con: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, str]]:
-    """Templates that name what the query does not give, tried on one made-up row."""
-    row = {name: _example(kind) for name, kind in columns.items()}
-    loop = {str(r[0]): _example(str(r[1])) for r in con.execute("describe loop").fetchall()}
-    for key, text in (("headline", rule.headline or rule.title), ("message", rule.message)):
-        try:
-            render(text, rule, [row], loop if row.get("loop") is not None else None)
-        except TemplateProblem as error:
-            yield key, str(error)
-
-
-def _example(kind: str) -> Any:
-    if kind.endswith("[]"):
-        return [_example(kind[:-2])]
-    if kind in ("VARCHAR", "BOOLEAN"):
-        return "x" if kind == "VARCHAR" else True
-    return 1.0 if kind in ("DOUBLE", "FLOAT") or kind.startswith("DECIMAL") else 1
-
-
-def _prose(rule: Rule) -> Iterator[tuple[str, str]]:
-    for key in unwritten(rule):
-        yield key.split(".")[0], f"still says {PLACEHOLDER!r}; write it"
-    if rule.title.endswith("."):
-        yield "title", "is a headline; drop the full stop"
-    if "{" in rule.title:
-        yield "title", "is printed where no figure of a run is known; put templates into headline"
-    for key in ("what", "message", "why", "not_a_problem_when"):
-        text = getattr(rule, key)
-        if text is not None and not re.search(r"[.!?)`}]$", text.strip()):
-            yield key, "is not a whole sentence; end it with a full stop"
-    for link in rule.references:
-        if not link.startswith("https://"):
-            yield "references", f"{link} is not an https:// address"
 
 
 def _cases(rule: Rule, file: yaml_file.YamlFile, library: Library, given: _TestWithPresets) -> Iterator[Problem]:

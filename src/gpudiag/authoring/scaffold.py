@@ -13,7 +13,8 @@ from gpudiag.authoring import cases
 from gpudiag.authoring.lint import PLACEHOLDER, check
 from gpudiag.errors import GpudiagError
 from gpudiag.library import yaml_file
-from gpudiag.library.load import Library, load, packaged_dir
+from gpudiag.library.catalogue import Library
+from gpudiag.library.load import load, packaged_dir
 from gpudiag.library.remedy import FRAMEWORK_HEADINGS
 from gpudiag.library.rule_file import parse_rule
 from gpudiag.model import PLACE_KINDS, Rule
@@ -56,8 +57,12 @@ def rule_page(library: Library, code_or_id: str, *, example: bool = True) -> str
         f"## How it is found\n\n{_needs(rule, library)}\n\n```sql\n{rule.query.strip()}\n```",
     ]
     if rule.params:
-        rows = [f"| `{rule.code}.{name}` | {p.value:g} | {p.unit} | {p.why} |" for name, p in rule.params.items()]
-        parts.append("## Thresholds\n\n| name | value | unit | why |\n|---|---|---|---|\n" + "\n".join(rows))
+        rows = [
+            f"| `{rule.code}.{name}` | {p.value:g} | {p.unit} | {p.source or ''} | {p.why} |"
+            for name, p in rule.params.items()
+        ]
+        head = "| name | value | unit | source | why |\n|---|---|---|---|---|"
+        parts.append("\n".join([f"## Thresholds\n\n{head}", *rows]))
     if rule.price:
         parts.append(f"## What the fix is worth\n\n{_price(rule)}")
     if rule.references:

@@ -10,9 +10,10 @@ import duckdb
 
 from gpudiag import pipeline
 from gpudiag.errors import GpudiagError
-from gpudiag.evaluate import engine, sandbox
+from gpudiag.evaluate import engine, rule_sentences, sandbox
 from gpudiag.evaluate.engine import Evaluation, Known
-from gpudiag.library.load import Library, packaged_dir
+from gpudiag.library.catalogue import Library
+from gpudiag.library.load import packaged_dir
 from gpudiag.library.sql_check import first_line
 from gpudiag.model import Clear, Fired, NotEvaluated, Outcome, Row, Rule
 from gpudiag.options import Options
@@ -168,9 +169,9 @@ def _sentence(rule: Rule, rows: Sequence[Row], known: Known | None) -> tuple[str
     """The headline and message of the rows that share the first one's loop: a finding is one loop's."""
     if not rows:
         return "", ""
-    group = [rows[0]] if rule.kind == "suppressor" else next(iter(engine.by_loop(rows).values()))
+    group = [rows[0]] if rule.kind == "suppressor" else next(iter(rule_sentences.by_loop(rows).values()))
     loops = known.loops if known else {}
     try:
-        return engine.title(rule, group, loops), engine.message(rule, group, loops)
+        return rule_sentences.title(rule, group, loops), rule_sentences.message(rule, group, loops)
     except TemplateProblem as problem:
         return "", f"(cannot be written: {problem})"

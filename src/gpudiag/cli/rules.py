@@ -25,7 +25,7 @@ from gpudiag.cli.completion import rule_codes
 from gpudiag.cli.sections import FAILED, Group
 
 if TYPE_CHECKING:
-    from gpudiag.library.load import Library
+    from gpudiag.library.catalogue import Library
     from gpudiag.selection.spec import Selection
 
 EXIT_CODES = (("0", "done"), FAILED)

@@ -14,16 +14,16 @@ import duckdb
 from pydantic import Field
 
 from gpudiag.evaluate import missing_counters, row_check
-from gpudiag.evaluate.row_check import ID_LISTS
-from gpudiag.library.load import Library
+from gpudiag.evaluate.rule_sentences import by_loop, message, title
+from gpudiag.evaluate.suppression import suppress
+from gpudiag.library.catalogue import Library
 from gpudiag.library.sql_check import first_line
 from gpudiag.model import Clear, Fired, Frozen, Gap, Note, NotEvaluated, Outcome, Row, Rule, Suppressed
 from gpudiag.store import query
 from gpudiag.store.query import plain
-from gpudiag.text import iteration_words
-from gpudiag.text.templating import TemplateProblem, clean, render
+from gpudiag.text.templating import TemplateProblem
 
-__all__ = ["Evaluation", "Known", "by_loop", "conclude", "evaluate", "evaluate_all", "message", "plain", "title"]
+__all__ = ["Evaluation", "Known", "conclude", "evaluate", "evaluate_all", "plain"]
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -216,39 +216,8 @@ def outcome_of(rule: Rule, rows: Sequence[Row], known: Known) -> Outcome:
     return Clear(rule=rule)
 
 
-def by_loop(rows: Sequence[Row]) -> dict[int | None, list[Row]]:
-    """Rows of each loop, in their order: a finding is one (code, loop)."""
-    groups: dict[int | None, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(row.get("loop"), []).append(row)
-    return groups
-
-
-def message(rule: Rule, rows: Sequence[Row], loops: Mapping[int, Row]) -> str:
-    """The rule's sentence for these rows. Raises TemplateProblem."""
-    return _of_iterations(rule.message, rule, rows, _loop_of(rows, loops))
-
-
-def title(rule: Rule, rows: Sequence[Row], loops: Mapping[int, Row]) -> str:
-    """The rule's headline, or its title, for these rows. Raises TemplateProblem."""
-    return _of_iterations(rule.headline or rule.title, rule, rows, _loop_of(rows, loops))
-
-
-def _of_iterations(template: str, rule: Rule, rows: Sequence[Row], loop: Row | None) -> str:
-    """The sentence in words that hold of the loop, or of the run where nothing repeats. Raises TemplateProblem."""
-    text = render(template, rule, rows, loop)
-    repeats = loop is None or "unknown" not in (loop.get("source"), loop.get("period_source"))
-    return iteration_words.counted(text) if repeats else iteration_words.of_run(text)
-
-
-def _loop_of(rows: Sequence[Row], loops: Mapping[int, Row]) -> Row | None:
-    owners = {row.get("loop") for row in rows}
-    owner = owners.pop() if len(owners) == 1 else None
-    return None if owner is None else loops.get(owner)
-
-
 def conclude(outcomes: Sequence[Outcome], known: Known) -> Evaluation:
-    """Apply suppressors to findings, and iteration hygiene rules into notes and weaker confidence."""
+    """Apply suppressors to findings; hygiene rules become notes and lower the confidence of findings."""
     vetoes = {o.rule.code: o for o in outcomes if isinstance(o, Fired) and o.rule.kind == "suppressor"}
     suppressed: list[Suppressed] = []
     notes: list[Note] = []
@@ -292,41 +261,3 @@ def _notes(hygiene: Fired, loops: Mapping[int, Row]) -> list[Note]:
         Note(code=hygiene.rule.code, title=title(hygiene.rule, rows, loops), text=message(hygiene.rule, rows, loops))
         for rows in by_loop(hygiene.rows).values()
     ]
-
-
-def suppress(
-    finding: Fired, suppressors: Iterable[Fired], loops: Mapping[int, Row]
-) -> tuple[Fired | Clear, list[Suppressed]]:
-    """The finding without the rows and ids that suppressors veto, and a line for each veto that had an effect."""
-    rows: list[Row] = list(finding.rows)
-    entries: list[Suppressed] = []
-    for suppressor in suppressors:
-        for veto in suppressor.rows:
-            kept = [left for row in rows if (left := _without(row, veto, finding.rule)) is not None]
-            if kept != rows:
-                own = veto.get("reason")
-                reason = clean(str(own)) if own else message(suppressor.rule, [veto], loops)
-                entry = Suppressed(code=finding.rule.code, by=suppressor.rule.code, reason=reason)
-                entries += [] if entry in entries else [entry]
-            rows = kept
-    if not rows:
-        return Clear(rule=finding.rule, gaps=finding.gaps), entries
-    entries = [entry.model_copy(update={"partly": True}) for entry in entries]
-    return Fired(rule=finding.rule, rows=tuple(rows), gaps=finding.gaps), entries
-
-
-def _without(row: Row, veto: Row, rule: Rule) -> Row | None:
-    """`row` after `veto`: unchanged, with fewer ids, or None when nothing to price is left."""
-    if veto.get("loop") is not None and veto["loop"] != row.get("loop"):
-        return row
-    lists = {name: set(veto[name]) for name in ID_LISTS if veto.get(name) is not None}
-    if not lists:
-        return None
-    left = dict(row)
-    for name, ids in lists.items():
-        if row.get(name) is not None:
-            left[name] = [item for item in row[name] if item not in ids]
-    on = rule.price.on if rule.price else None
-    if on and not row.get(on) and row.get("profiles"):  # of a rule on both, a row about a profiled kernel
-        on = "profiles"
-    return None if on and row.get(on) and not left[on] else left

@@ -12,22 +12,16 @@ from gpudiag.model.diff import (
     Side,
     Times,
 )
+from gpudiag.model.finding import Finding, Gain, Place, Remedy, RemedyGain
+from gpudiag.model.kernel import Cause, Kernel, Stall
 from gpudiag.model.report import (
-    Cause,
-    Finding,
-    Gain,
     Input,
-    Kernel,
     KernelUse,
     Loop,
     Note,
-    Place,
-    Remedy,
-    RemedyGain,
     Report,
     Run,
     Selected,
-    Stall,
     Suppressed,
     Tool,
     Unevaluated,

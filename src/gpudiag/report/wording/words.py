@@ -10,7 +10,7 @@ from gpudiag.diagnosis.source_location import PLACES
 from gpudiag.model import Finding, Gain, Loop, Remedy, vocabulary
 from gpudiag.text import iteration_words
 from gpudiag.text.escape import code, plain, prose
-from gpudiag.text.templating import byte_size, dur, num, pct
+from gpudiag.text.format import byte_size, dur, num, pct
 
 FRAMEWORKS: dict[str, str] = {key: words.name if key != "any" else "" for key, words in vocabulary.FRAMEWORKS.items()}
 BUDGET = {key: f"**{words.label}**: {words.meaning}" for key, words in vocabulary.BUDGET.items()}

@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from gpudiag.authoring import lint
+from gpudiag.authoring import lint, rule_texts
 from gpudiag.authoring import scaffold as authoring
 from gpudiag.errors import GpudiagError
 from gpudiag.evaluate import sandbox
@@ -218,7 +218,7 @@ def test_a_page_gives_thresholds_with_their_reasons() -> None:
 def test_packaged_thresholds_say_their_source(change: dict[str, str | None], problem: str, tmp_path: Path) -> None:
     given = {"value": 1, "unit": "ns", "source": "judgement", "why": "less is noise", **change}
     file = yaml_file.parse("\nparams:\n  limit: {}\n", tmp_path / "x.yaml")
-    found = lint._unsourced(file, ("params",), {"limit": Param.model_validate(given)})
+    found = rule_texts.unsourced(file, ("params",), {"limit": Param.model_validate(given)})
     assert [str(one) for one in found] == ([f"{file.path}:3: {problem}"] if problem else [])
 
 

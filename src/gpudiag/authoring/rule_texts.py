@@ -1,4 +1,4 @@
-"""What can be wrong with the texts of a rule: templates, prose, and where its thresholds come from."""
+"""Problems of a rule's texts: templates, prose, and where its thresholds come from."""
 
 from __future__ import annotations
 

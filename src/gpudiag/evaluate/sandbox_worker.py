@@ -133,7 +133,7 @@ def _answers(child: subprocess.Popen[bytes], limits: Limits) -> Iterator[tuple[A
 
 
 def _ended(child: subprocess.Popen[bytes]) -> int | None:
-    """How a child ended whose answers have ended."""
+    """Exit code of a child whose answers have ended; None if it still runs."""
     with suppress(subprocess.TimeoutExpired):
         return child.wait(_PATIENCE)
     return None

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import re
 import shutil
 import statistics
@@ -20,13 +19,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from benchmarks import enlarge
+from benchmarks.machine import machine, size
 
 ROOT = Path(__file__).resolve().parents[1]
 CAPTURE = ROOT / "fixtures/captures/healthy_low_occupancy_gemm/healthy.sqlite.xz"
@@ -251,28 +250,6 @@ def enlarged(capture: Path, large: Path, rows: int) -> int:
     command = [sys.executable, "-m", ENLARGE, str(capture), str(large), "--rows", str(rows)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return int(re.search(r"([\d,]+) event rows", done.stderr)[1].replace(",", ""))  # type: ignore[index]
-
-
-def size(path: Path) -> str:
-    return f"{path.stat().st_size / 1e6:,.1f} MB"
-
-
-def machine() -> str:
-    """Describe the machine and the versions that the figures were measured with."""
-    cpu = first_line("/proc/cpuinfo", lambda line: line.startswith("model name")).partition(":")[2].strip()
-    total = first_line("/proc/meminfo", lambda line: line.startswith("MemTotal"))
-    memory = f"{int(total.split()[1]) / 1024**2:.0f} GiB" if total else "unknown memory"
-    packages = ", ".join(f"{name} {version(name)}" for name in ("gpudiag", "duckdb", "polars", "pydantic"))
-    cores = len(os.sched_getaffinity(0))
-    return f"{cores} cores of {cpu or platform.machine()}, {memory}, Python {platform.python_version()}, {packages}"
-
-
-def first_line(path: str, wanted: Callable[[str], bool]) -> str:
-    """The first line of a file that is wanted; nothing when there is none."""
-    if not os.path.exists(path):
-        return ""
-    with open(path, encoding="utf-8") as lines:
-        return next((line for line in lines if wanted(line)), "")
 
 
 def page(args: argparse.Namespace, scratch: Path) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from itertools import combinations
 from pathlib import Path
@@ -101,8 +101,14 @@ def reports(folder: Path | None) -> dict[str, Report]:
         return dict(zip(named, pool.map(_report, named.values(), kept), strict=True))
 
 
+def _settings() -> tuple[Mapping[str, float], Mapping[str, tuple[str, ...]]]:
+    """Thresholds and budget parts: all that a comparison takes from the rules."""
+    known = corpus.library()
+    return known.setting_values, known.budget_parts
+
+
 def pairs(found: dict[str, Report]) -> list[Pair]:
-    settings = corpus.library().setting_values
+    settings = _settings()
     result = []
     for slug, split in corpus.splits().items():
         for name, ratio in corpus.label(slug).get("ratios", {}).items():
@@ -110,13 +116,13 @@ def pairs(found: dict[str, Report]) -> list[Pair]:
             sides = [found[f"{slug}/{variant.replace(':', '-')}"] for variant in (base, head)]
             times = [_unprofiled(slug, variant, report) for variant, report in zip((base, head), sides, strict=True)]
             true = 1 / ratio["ratio"]
-            blind = compare(sides[:1], sides[1:], settings)
+            blind = compare(sides[:1], sides[1:], *settings)
             if not (all(times) and blind.loops):
                 result.append(Pair(slug, base, head, true, split, blind, blind, true))
                 continue
             given = [{"": one[:GIVEN]} for one in times]
             kept = [median(one[GIVEN:]) for one in times]
-            timed = compare(sides[:1], sides[1:], settings, *given)
+            timed = compare(sides[:1], sides[1:], *settings, *given)
             result.append(Pair(slug, base, head, true, split, blind, timed, kept[1] / kept[0]))
     return result
 
@@ -132,23 +138,23 @@ def _unprofiled(slug: str, variant: str, report: Report) -> list[float]:
 
 def repeats(found: dict[str, Report]) -> list[tuple[str, Diff]]:
     """Each repeat with its capture in the corpus, both ways."""
-    settings = corpus.library().setting_values
+    settings = _settings()
     result = []
     for name, again in found.items():
         if name.startswith("repeat:"):
             own = name.removeprefix("repeat:")
-            result.append((own, compare([found[own]], [again], settings)))
-            result.append((own, compare([again], [found[own]], settings)))
+            result.append((own, compare([found[own]], [again], *settings)))
+            result.append((own, compare([again], [found[own]], *settings)))
     return result
 
 
 def unrelated(found: dict[str, Report]) -> list[Diff]:
-    settings = corpus.library().setting_values
+    settings = _settings()
     chosen: dict[str, Report] = {}
     for name, report in found.items():
         if not name.startswith("repeat:") and report.run.loops:
             chosen.setdefault(name.split("/")[0], report)
-    return [compare([one], [other], settings) for one, other in combinations(chosen.values(), 2)]
+    return [compare([one], [other], *settings) for one, other in combinations(chosen.values(), 2)]
 
 
 def _part(count: int, of: int) -> str:

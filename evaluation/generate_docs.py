@@ -1,9 +1,9 @@
 """Write everything that follows from the sources:  python -m evaluation.generate_docs [--check]
 
-    docs/reference/tables.md    from src/gpudiag/schema.py
+    docs/reference/tables.md    from src/gpudiag/schema/
     docs/reference/views.md     from the comments in rules/views/
     docs/reference/rules.md     from rules/, with a page for each rule in docs/reference/rules/
-    docs/reference/rule-format.md  from the rule model and the filters of messages
+    docs/reference/rule-format.md  from the rule model, the remedies, the presets of tests and the filters of messages
     docs/reference/cli.md       from the command line's own help
     docs/reference/report.schema.json  from the report model: what --format json writes
     docs/reference/gpudiag.toml.schema.json  from the models of the configuration, for editors
@@ -19,17 +19,18 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
 from gpudiag import cli, model, pipeline
-from gpudiag.authoring import lint, scaffold
+from gpudiag.authoring import kernel_presets, lint, scaffold
 from gpudiag.gate import config as gate
 from gpudiag.library import load as library
 from gpudiag.library import view_docs
+from gpudiag.library.catalogue import Library
 from gpudiag.model.evidence import UNITS
 from gpudiag.replay.edits import registry
 from gpudiag.report import markdown
@@ -72,7 +73,7 @@ def tables_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def views_page(known: library.Library) -> str:
+def views_page(known: Library) -> str:
     """The views: what rules select from."""
     head = "# Views\n\nRules select from these. Each is defined, with the comments shown here, in `rules/views/`.\n"
     docs = view_docs.view_docs(known.views)
@@ -83,13 +84,13 @@ def views_page(known: library.Library) -> str:
         con.close()
 
 
-def rules_page(known: library.Library) -> str:
+def rules_page(known: Library) -> str:
     """The index of all rules, each code leading to its page."""
     index = re.sub(r"^\| ([A-Z]+\d+) \|", r"| [\1](rules/\1.md) |", scaffold.rule_index(known), flags=re.MULTILINE)
     return f"{NOTICE}\n{index.strip()}\n"
 
 
-def rule_format_page() -> str:
+def rule_format_page(known: Library) -> str:
     """Write the page of a rule's keys, edits and filters."""
     lines = [NOTICE, "# What may stand in a rule\n", "Editors check these keys with `rules/rule.schema.json`.\n"]
     for title, kind in (
@@ -115,6 +116,18 @@ def rule_format_page() -> str:
     ]
     lines += ["## Edits\n", "What a fix does to the timeline; `price` names them.\n", "| edit | meaning |", "|---|---|"]
     lines += [f"| `{name}` | {cell(edit.meaning)} |" for name, edit in registry.known().items()]
+    lines += _names(
+        "Places",
+        "`locate` names the places of a finding: by lines where samples have them, else by range and kernel.",
+        "value",
+        model.PLACE_KINDS,
+    )
+    lines += _names(
+        "Remedies",
+        "Files in `rules/remedies/`; a folder of yours may have others in its `remedies/`.",
+        "remedy",
+        {name: remedy.title for name, remedy in sorted(known.remedies.items())},
+    )
     lines += [
         "\n## Messages\n",
         "A message is a Jinja template. It sees `places` (the rows, worst first), `total` (sums of their numbers),",
@@ -129,7 +142,28 @@ def rule_format_page() -> str:
         "`gpu_ops`, `ranges`, `profiles`, `idle_intervals`; `share` (of the loop, or of what was profiled) and",
         "`recoverable` (of the selected kernels).",
     ]
+    lines += [
+        "\n## Test presets\n",
+        "Kernels of `rules/test_presets.yaml`: a case starts from one by `kernel: NAME`.\n",
+    ]
+    lines += ["| preset | what it is | where its figures come from |", "|---|---|---|"]
+    lines += [
+        f"| `{name}` | {cell(preset.about)} | {cell(preset.source)} |"
+        for name, preset in kernel_presets.packaged().items()
+    ]
+    lines += ["\nA preset has these keys, in that file or in `test_presets.yaml` of a folder of yours:\n"]
+    lines += ["| key | meaning |", "|---|---|"]
+    lines += [
+        f"| `{name}` | {cell(field.description or '')}{' (required)' if field.is_required() else ''} |"
+        for name, field in kernel_presets.KernelPreset.model_fields.items()
+    ]
     return "\n".join(lines) + "\n"
+
+
+def _names(title: str, about: str, head: str, meanings: Mapping[str, str]) -> list[str]:
+    """A section that lists names with their meanings."""
+    rows = [f"| `{name}` | {cell(meaning)} |" for name, meaning in meanings.items()]
+    return [f"\n## {title}\n", f"{about}\n", f"| {head} | meaning |", "|---|---|", *rows]
 
 
 def cli_page() -> str:
@@ -169,7 +203,7 @@ def generate() -> dict[str, str]:
     return {
         f"{REFERENCE}/tables.md": tables_page(),
         f"{REFERENCE}/views.md": views_page(known),
-        f"{REFERENCE}/rule-format.md": rule_format_page(),
+        f"{REFERENCE}/rule-format.md": rule_format_page(known),
         f"{REFERENCE}/cli.md": cli_page(),
         f"{REFERENCE}/rules.md": rules_page(known),
         **{

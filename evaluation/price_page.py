@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from statistics import correlation, median
 
 from evaluation import corpus
+from evaluation.rank_correlation import middle, spearman
 from evaluation.scoring import JOINED, Score, opened
 from gpudiag.model import Finding
 from gpudiag.pipeline import build_report
@@ -79,7 +79,7 @@ def headline(scores: Iterable[Score], stages: Sequence[Stage] = ()) -> list[str]
     lines = [
         f"Unedited replay within 5% of the recorded window: {close} of {len(off)}; worst {max(off, default=0):.1%}.",
     ]
-    spread = f"median capture {_median(starts):.4f}, worst {max(starts, default=0):.2f}"
+    spread = f"median capture {middle(starts):.4f}, worst {max(starts, default=0):.2f}"
     lines.append(f"Start times in it, 95th percentile of the error in iterations: {spread}.")
     expected = part(simulated, lambda s: s.kind == "expected")
     lines.append(f"Pairs whose cause can be simulated that get an expected price: {expected}.")
@@ -89,7 +89,7 @@ def headline(scores: Iterable[Score], stages: Sequence[Stage] = ()) -> list[str]
             chosen = [s for s in those if s.priced and (not split or s.split == split)]
             lines.append(f"Expected prices, {name}{', ' + split if split else ''}: {_accuracy(chosen)}.")
         blind = part([s for s in those if s.priced], lambda s: bool(s.blind_inside))
-        wide = _median([s.blind_width or 0 for s in those if s.priced])
+        wide = middle([s.blind_width or 0 for s in those if s.priced])
         held = f"{blind} inside the printed interval (median width ±{wide:.0%})"
         lines.append(f"The same without the unprofiled time, {name}: {held}.")
     both = [s for s in timed if s.timed_hit is not None]
@@ -117,9 +117,9 @@ def _accuracy(chosen: Sequence[Score]) -> str:
     near = part(chosen, lambda s: abs(s.error or 0) <= 0.2)
     held = part(chosen, lambda s: bool(s.inside))
     return (
-        f"{len(chosen)} pairs, median error of the new time {_median(errors):.0%}, {near} within 20%,"
-        f" {held} inside the interval (median width ±{_median([s.width or 0 for s in chosen]):.0%}),"
-        f" median error of the gain {_median(gains):.0%}, rank correlation of the gains {_spearman(chosen):.2f}"
+        f"{len(chosen)} pairs, median error of the new time {middle(errors):.0%}, {near} within 20%,"
+        f" {held} inside the interval (median width ±{middle([s.width or 0 for s in chosen]):.0%}),"
+        f" median error of the gain {middle(gains):.0%}, rank correlation of the gains {spearman(chosen):.2f}"
     )
 
 
@@ -174,8 +174,8 @@ def _edits(timed: Sequence[Score]) -> str:
         found = corpus.library().by_code[score.first].price if score.first else None
         if found and score.priced:
             by_edit.setdefault(", ".join(found.expected or found.best), []).append(score)
-    rows = [[edit, len(those), f"{_median([abs(s.error or 0) for s in those]):.0%}",
-             f"{_median([abs(s.gain_error or 0) for s in those]):.0%}", part(those, lambda s: bool(s.inside))]
+    rows = [[edit, len(those), f"{middle([abs(s.error or 0) for s in those]):.0%}",
+             f"{middle([abs(s.gain_error or 0) for s in those]):.0%}", part(those, lambda s: bool(s.inside))]
             for edit, those in sorted(by_edit.items())]  # fmt: skip
     return table(["edits", "n", "median error of the new time", "of the gain", "inside the interval"], rows)
 
@@ -271,25 +271,6 @@ def part(scores: Sequence[Score], right: Callable[[Score], bool]) -> str:
     """`3 of 4 (75%)`."""
     hits = sum(map(right, scores))
     return f"{hits} of {len(scores)}" + (f" ({hits / len(scores):.0%})" if scores else "")
-
-
-def _median(values: Sequence[float]) -> float:
-    return median(values) if values else 0.0
-
-
-def _spearman(chosen: Sequence[Score]) -> float:
-    """Rank correlation of the predicted and the measured parts saved."""
-    pairs = [
-        (1 - (s.predicted_ms or 0) / (s.before_ms or 1), 1 - (s.measured_ms or 0) / (s.before_ms or 1)) for s in chosen
-    ]
-    first, second = (_ranks([pair[side] for pair in pairs]) for side in (0, 1))
-    return correlation(first, second) if len(set(first)) > 1 and len(set(second)) > 1 else 0.0
-
-
-def _ranks(values: Sequence[float]) -> list[float]:
-    return [
-        sum(other < value for other in values) + (sum(other == value for other in values) - 1) / 2 for value in values
-    ]
 
 
 def ms(value: float | None) -> str:

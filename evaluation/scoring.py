@@ -12,7 +12,8 @@ import duckdb
 
 from evaluation import corpus
 from gpudiag.ingest import ingest
-from gpudiag.library.load import Library, load
+from gpudiag.library.catalogue import Library
+from gpudiag.library.load import load
 from gpudiag.model import Finding, Report
 from gpudiag.pipeline import build_report, prepare
 from gpudiag.replay import estimate, graph, overhead, simulate, trace

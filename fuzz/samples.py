@@ -14,7 +14,7 @@ from typing import Any
 
 from fuzz import judge
 from fuzz.generators import rulefolders
-from fuzz.generators.databases import EVENTS, columns, quoted, tables
+from fuzz.generators.sqlite_names import EVENTS, columns, quoted, tables
 from fuzz.given import random_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -223,11 +223,12 @@ def _reports(folder: Path, exports: int, pages: int) -> None:
     from gpudiag.library import load as library
     from gpudiag.report import json_format
 
-    settings = library.load().setting_values
+    rules = library.load()
     for path in [*sorted((folder / "exports").iterdir())[:exports], *sorted((folder / "pages").iterdir())[:pages]]:
         report = pipeline.explain([path])
         (folder / "reports" / f"{path.stem}.json").write_text(json_format.render(report))
-        baseline = check.updated_baseline(report, Config(), None, settings, date(2026, 1, 1))
+        known = rules.setting_values, rules.budget_parts
+        baseline = check.updated_baseline(report, Config(), None, *known, date(2026, 1, 1))
         (folder / "baselines" / f"{path.stem}.json").write_text(baselines.text(baseline))
 
 

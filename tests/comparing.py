@@ -10,6 +10,7 @@ from gpudiag.compare import compare
 from gpudiag.model import Diff, Finding, Gain, KernelUse, Loop, Place, Report, Run, Tool, Verdict
 
 SETTINGS = corpus.library().setting_values
+BUDGET_PARTS = corpus.library().budget_parts
 BUSY = {"compute": 0.97, "idle_other": 0.03}
 WAITING = {"compute": 0.3, "idle_launch": 0.7}
 BLUR = KernelUse(name="blur", launches=1, ms=9.0)
@@ -43,4 +44,4 @@ def finding(code: str = "S01", **changes: Any) -> Finding:
 
 
 def between(base: Report, head: Report, **times: Any) -> Diff:
-    return compare([base], [head], SETTINGS, **times)
+    return compare([base], [head], SETTINGS, BUDGET_PARTS, **times)

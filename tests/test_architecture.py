@@ -44,8 +44,8 @@ MAY_IMPORT: dict[str, set[str]] = {
 CHAINS = {"pipeline", "api", "authoring", "cli", "__init__", "__main__"}
 HEAVY = {"duckdb", "polars", "numba", "numpy", "jinja2", "rich", "adbc_driver_manager", "yaml", "pydantic", "urllib3"}
 
-MAX_MODULE_LINES = 350
-MAX_FUNCTION_LINES = 70
+MAX_MODULE_LINES = 300
+MAX_FUNCTION_LINES = 60
 
 
 def owner(path: Path) -> str:
@@ -107,7 +107,7 @@ def test_help_loads_nothing_heavy() -> None:
 
 def test_modules_and_functions_stay_short() -> None:
     lines = {str(path.relative_to(SOURCE)): path.read_text("utf-8").count("\n") for path in MODULES}
-    assert {path: count for path, count in lines.items() if count > MAX_MODULE_LINES} == {}
+    assert {path for path, count in lines.items() if count > MAX_MODULE_LINES} == set()
     long = [
         f"{path.name}: {node.name}: {node.end_lineno - node.lineno + 1} lines"
         for path in MODULES
@@ -164,10 +164,10 @@ def test_names_of_tests_stay_short() -> None:
 
 
 CODE = re.compile(r"\b[ACDHKLMNOPQSW]\d{2}\b")
-# Where a rule stands as an example for users, and the one table that no rule declares yet.
+# Where a rule stands as an example for users.
 NAMES_RULES = {
-    "model/vocabulary.py": "ABOUT: the part of the budget behind a finding, needed where only its code is known",
-    "model/report.py": "descriptions of the report's schema",
+    "model/finding.py": "descriptions of the report's schema",
+    "model/kernel.py": "the same",
     "gate/config.py": "descriptions of the configuration's schema",
     "gate/configfile.py": "what an error suggests",
     "gate/init.py": "the configuration to start from",

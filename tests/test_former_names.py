@@ -107,6 +107,7 @@ def test_names_of_ones_own_are_no_former_names(tmp_path: Path) -> None:
     [
         ("settings.min_turns", "settings.min_iterations"),
         ("settings.read_block_calls", "settings.readback_range_calls"),
+        ("settings.told_stall", "settings.min_stall_share"),
         ("L02.pieces", "L02.splits"),
         ("A01.min_per_turn", "A01.min_per_iteration"),
     ],

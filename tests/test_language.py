@@ -17,7 +17,9 @@ PROGRAMS = sorted(
 )
 
 PRIVATE = re.compile(
-    r"(?<![.\w])(turns?|told|mended|pieces?|meetings?|strangers?)(?!\w)|(?:^|[^A-Za-z])turns?_|_turns?\b", re.IGNORECASE
+    r"(?<![.\w])(turns?|told|mended|pieces?|meetings?|strangers?)(?!\w)"
+    r"|(?:^|[^A-Za-z])(turns?|told|pieces?|strangers?)_|_(turns?|told|pieces?|strangers?)\b",
+    re.IGNORECASE,
 )
 """Words that only this project ever used: an iteration was a turn, an idle interval a piece, a summary was told."""
 ALLOWED = {

@@ -11,7 +11,8 @@ from typing import Any
 from gpudiag import pipeline
 from gpudiag.authoring.case_store import views_for
 from gpudiag.authoring.cases import fill
-from gpudiag.library.load import Library, load
+from gpudiag.library.catalogue import Library
+from gpudiag.library.load import load
 from gpudiag.selection.spec import ALL, Selection
 from gpudiag.store import database
 

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from gpudiag.evaluate.sandbox import Limits, evaluate_untrusted
-from gpudiag.library.load import Library
+from gpudiag.library.catalogue import Library
 from gpudiag.model import Rule
 from gpudiag.store import database
 

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from fuzz.generators import bytewise, hostile
-from fuzz.generators.databases import EVENTS
+from fuzz.generators.sqlite_names import EVENTS
 from fuzz.given import Given
 
 FOLDER = "report.parquetdir/"

@@ -8,7 +8,8 @@ from contextlib import closing
 from random import Random
 
 from fuzz.generators import databases, hostile
-from fuzz.generators.databases import Con, Step, columns, opened, quoted, table_of
+from fuzz.generators.databases import Step, opened
+from fuzz.generators.sqlite_names import Con, columns, quoted, table_of
 
 MASTER = (
     "rootpage = (select rootpage from sqlite_master where name = :other)", "rootpage = 0", "rootpage = -1",

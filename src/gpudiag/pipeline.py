@@ -20,8 +20,8 @@ from gpudiag.tracing import stage
 
 if TYPE_CHECKING:
     from gpudiag.evaluate.engine import Evaluation
-    from gpudiag.library.load import Library
-    from gpudiag.model import Report
+    from gpudiag.library.catalogue import Library
+    from gpudiag.model import Report, Rule, Run, Unevaluated
     from gpudiag.next_steps.proposals import NextSteps
     from gpudiag.replay.gains import GainCalculator
     from gpudiag.timeline.model import Picture
@@ -114,7 +114,7 @@ def priced_report(
     from gpudiag.diagnosis import verdict as verdicts
     from gpudiag.diagnosis.kernel_causes import with_causes
     from gpudiag.diagnosis.rank import rank
-    from gpudiag.model import Report, Tool, Unevaluated, Verdict
+    from gpudiag.model import Report, Tool, Verdict
     from gpudiag.replay.gains import GainCalculator
 
     with stage("ask rules"):
@@ -130,19 +130,7 @@ def priced_report(
     verdict = verdicts.verdict(con, run, findings, library.setting_values, minor, doubts)
     if verdict.state == "healthy" and run.kernels and not run.loops:
         verdict = verdicts.unless_blind(verdict, run, evaluation.not_evaluated, library.rules, library.setting_values)
-    clear = tuple(outcome.rule for outcome in evaluation.clear)
-    not_evaluated = [
-        Unevaluated(code=o.rule.code, title=o.rule.title, reason=o.reason, hint=o.hint, kernels=o.kernels)
-        for o in evaluation.not_evaluated
-        # Advice that could not be given is no gap; a rule of the user's own that could not be run always is one.
-        if (o.rule.kind == "finding" and o.rule.severity != "info") or o.rule.code in library.user_codes
-    ]
-    if not run.kernels and verdicts.too_little(
-        con, run, library.setting_values
-    ):  # nothing was seen that could be clear
-        too_little = "too little GPU work was recorded"
-        not_evaluated += [Unevaluated(code=rule.code, title=rule.title, reason=too_little) for rule in clear]
-        clear = ()
+    clear, not_evaluated = _found_nothing(con, library, evaluation, run)
     if verdict.state == "healthy" and evaluation.doubts:
         reason = f"No known fault was found, but that does not mean that all is well. {evaluation.doubts[0]}"
         verdict = Verdict(state="cannot_tell", text=reason)
@@ -167,6 +155,28 @@ def priced_report(
         titles={code: library.by_code[code].id.replace("-", " ") for code in sorted(named)},
     )
     return report, ledger
+
+
+def _found_nothing(
+    con: Connection, library: Library, evaluation: Evaluation, run: Run
+) -> tuple[tuple[Rule, ...], list[Unevaluated]]:
+    """The rules that are clear, and those that could not be evaluated; with too little work none is clear."""
+    from gpudiag.diagnosis import verdict as verdicts
+    from gpudiag.model import Unevaluated
+
+    clear = tuple(outcome.rule for outcome in evaluation.clear)
+    not_evaluated = [
+        Unevaluated(code=o.rule.code, title=o.rule.title, reason=o.reason, hint=o.hint, kernels=o.kernels)
+        for o in evaluation.not_evaluated
+        # Advice that could not be given is no gap; a rule of the user's own that could not be run always is one.
+        if (o.rule.kind == "finding" and o.rule.severity != "info") or o.rule.code in library.user_codes
+    ]
+    # Nothing was seen that could be clear.
+    if not run.kernels and verdicts.too_little(con, run, library.setting_values):
+        too_little = "too little GPU work was recorded"
+        not_evaluated += [Unevaluated(code=rule.code, title=rule.title, reason=too_little) for rule in clear]
+        clear = ()
+    return clear, not_evaluated
 
 
 def next_steps(paths: Sequence[Path], options: Options = DEFAULT) -> NextSteps:

@@ -23,7 +23,7 @@ from gpudiag.tracing import stage
 
 if TYPE_CHECKING:
     from gpudiag.cache import Slot
-    from gpudiag.library.load import Library
+    from gpudiag.library.catalogue import Library
 
 Connection = duckdb.DuckDBPyConnection
 T = TypeVar("T")

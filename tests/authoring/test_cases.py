@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from gpudiag.authoring.case_result import same
 from gpudiag.authoring.case_store import views_for
-from gpudiag.authoring.cases import fill, same, short_name
+from gpudiag.authoring.case_tables import fill, short_name
 from gpudiag.errors import GpudiagError
 from gpudiag.library.load import load
 from gpudiag.store import database

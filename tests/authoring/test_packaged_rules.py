@@ -37,7 +37,7 @@ def test_every_test_file_belongs_to_a_rule() -> None:
 
 
 def test_packaged_rules_pass_their_own_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    def passed(name: str, case: Any, *_: object) -> rulecheck.CaseResult:
+    def passed(name: str, case: Any, *_: object, **__: object) -> rulecheck.CaseResult:
         expected = case.get("expect")
         return rulecheck.CaseResult(name, 1, bool(expected), expected == [], "")
 

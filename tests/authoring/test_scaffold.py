@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from gpudiag.authoring import lint
+from gpudiag.authoring import lint, rule_texts
 from gpudiag.authoring import scaffold as authoring
 from gpudiag.errors import GpudiagError
 from gpudiag.evaluate import sandbox
 from gpudiag.library import load as library
+from gpudiag.library import yaml_file
+from gpudiag.model import PLACE_KINDS, Param
+from gpudiag.model.rule import PlaceKind
 
 
 @pytest.fixture
@@ -51,6 +55,14 @@ def test_a_new_rule_lacks_nothing_but_its_words(tmp_path: Path) -> None:
         "not_a_problem_when",
         "params",
     }
+
+
+def test_a_new_rule_lists_places_and_remedies(started: Path) -> None:
+    text = rule_file(started).read_text("utf-8")
+    assert get_args(PlaceKind) == tuple(PLACE_KINDS)
+    assert "locate: [kernel, nvtx]  # how places are named; there are python, nvtx, kernel\n" in text
+    comments = " ".join(line[2:] for line in text.splitlines() if line.startswith("# "))
+    assert [name for name in library.load().remedies if f"{name}," not in f"{comments},"] == []
 
 
 def test_a_written_rule_has_no_problem(started: Path) -> None:
@@ -98,6 +110,10 @@ def test_nothing_is_overwritten(started: Path) -> None:
             "yields_to: leads in a circle: U01 → U01; where",
         ),
         ("[cuda-graphs]", "[cuda-graph]", "there is no remedies/cuda-graph.md; did you mean cuda-graphs"),
+        ("[cuda-graphs]", "[zzz]", "there is no remedies/zzz.md; known are avoid-device-copies, avoid-recompilation,"),
+        ("requires: [gpu_ops]", "requires: [zzz]", "zzz is no capability; known are "),
+        ("[kernel, nvtx]", "[kernel, op]", "locate.1: Input should be 'python', 'nvtx' or 'kernel'"),
+        ("[graph_region]", "[zzz]", "price.high: 'zzz' is no edit; known are balance_ranks, batch_copies,"),
         ("[cuda-graphs]", "[]", "a finding names at least one remedy"),
         ("from loop_gpu_op", "from gpu_op", "selects from gpu_op, which is not a view"),
         ("<= $max_kernel_ns", "<= 5000", "never uses $max_kernel_ns"),
@@ -195,9 +211,25 @@ def test_a_page_gives_thresholds_with_their_reasons() -> None:
     page = authoring.rule_page(known, "launch-bound")
     for name, param in known.find("H01").params.items():
         assert f"`H01.{name}`" in page
-        assert param.why in page
+        assert f"| {param.source} | {param.why} |" in page
     with pytest.raises(GpudiagError, match="There is no rule 'H0'"):
         authoring.rule_page(known, "H0")
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({}, ""),
+        ({"source": None}, "params.limit: says no `source`; write measured, ncu, docs or judgement"),
+        ({"source": "docs"}, "params.limit: has the source docs and no address; name it in `why` or `references`"),
+        ({"source": "docs", "why": "stated at https://docs.nvidia.com/cuda/"}, ""),
+    ],
+)
+def test_packaged_thresholds_say_their_source(change: dict[str, str | None], problem: str, tmp_path: Path) -> None:
+    given = {"value": 1, "unit": "ns", "source": "judgement", "why": "less is noise", **change}
+    file = yaml_file.parse("\nparams:\n  limit: {}\n", tmp_path / "x.yaml")
+    found = rule_texts.unsourced(file, ("params",), {"limit": Param.model_validate(given)})
+    assert [str(one) for one in found] == ([f"{file.path}:3: {problem}"] if problem else [])
 
 
 ENDLESS = "with recursive r as (select 0 as n union all select n + 1 from r) select max(n) as n from r"

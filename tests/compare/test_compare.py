@@ -14,14 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from captures import report_of
-from comparing import BLUR, KERNELS, SETTINGS, WAITING, between, finding, loop, report
+from comparing import BLUR, BUDGET_PARTS, KERNELS, SETTINGS, WAITING, between, finding, loop, report
 from evaluation import corpus
 from gpudiag.cli import main
 from gpudiag.compare import change_state, compare
 from gpudiag.errors import GpudiagError
-from gpudiag.model import Finding, Gain, Kernel, KernelUse, Loop, Place, Report, Unevaluated, vocabulary
+from gpudiag.model import Finding, Gain, Kernel, KernelUse, Loop, Place, Report, Unevaluated
 from gpudiag.report import json_format
-from gpudiag.report.wording.words import BUDGET
 
 RECORDED_AGAIN = sorted((corpus.ROOT / "fixtures" / "repeats").glob("*/*.sqlite.xz"))
 
@@ -73,7 +72,7 @@ def test_same_work_recorded_slower_is_noise_when_host_bound() -> None:
 
 def test_repeats_narrow_or_widen_the_interval() -> None:
     def width(base: Sequence[float], head: Sequence[float]) -> float:
-        found = compare([report(loop(ms)) for ms in base], [report(loop(ms)) for ms in head], SETTINGS)
+        found = compare([report(loop(ms)) for ms in base], [report(loop(ms)) for ms in head], SETTINGS, BUDGET_PARTS)
         assert found.ratio is not None
         return math.log(found.ratio.high / found.ratio.low)
 
@@ -114,7 +113,7 @@ def reports(loops: Sequence[Loop]) -> list[Report]:
 
 @given(SIDE)
 def test_reports_against_themselves_are_noise_around_no_change(side: list[Loop]) -> None:
-    found = compare(reports(side), reports(side), SETTINGS)
+    found = compare(reports(side), reports(side), SETTINGS, BUDGET_PARTS)
     assert found.state == "noise"
     assert found.ratio is not None
     assert found.ratio.value == pytest.approx(1)
@@ -123,7 +122,7 @@ def test_reports_against_themselves_are_noise_around_no_change(side: list[Loop])
 
 @given(SIDE, SIDE)
 def test_swapping_the_sides_inverts_the_answer(base: list[Loop], head: list[Loop]) -> None:
-    one, other = (compare(reports(a), reports(b), SETTINGS) for a, b in ((base, head), (head, base)))
+    one, other = (compare(reports(a), reports(b), SETTINGS, BUDGET_PARTS) for a, b in ((base, head), (head, base)))
     assert one.ratio is not None
     assert other.ratio is not None
     assert one.ratio.value == pytest.approx(1 / other.ratio.value)
@@ -134,7 +133,7 @@ def test_swapping_the_sides_inverts_the_answer(base: list[Loop], head: list[Loop
 
 @given(SIDE, SIDE)
 def test_the_interval_is_one_and_holds_what_was_measured(base: list[Loop], head: list[Loop]) -> None:
-    ratio = compare(reports(base), reports(head), SETTINGS).ratio
+    ratio = compare(reports(base), reports(head), SETTINGS, BUDGET_PARTS).ratio
     assert ratio is not None
     assert 0 < ratio.low <= ratio.value <= ratio.high < math.inf
 
@@ -319,13 +318,6 @@ def test_a_cause_that_another_one_hid_is_not_called_new_or_gone() -> None:
     assert slower_launches(0.1, 3.7, gone=True) == "gone"
 
 
-def test_budget_categories_named_beside_rules_exist() -> None:
-    codes = set(corpus.library().by_code)
-    for code, categories in vocabulary.ABOUT.items():
-        assert any(known == code or known.rstrip("0123456789") == code for known in codes)
-        assert set(categories) <= set(BUDGET)
-
-
 @pytest.mark.parametrize(("base", "head"), [("slow", "fixed"), ("fixed", "slow")])
 def test_a_real_wait_that_hides_slow_launches(base: str, head: str) -> None:
     folder = corpus.CAPTURES / "item_every_stage"
@@ -446,7 +438,7 @@ def test_the_ends_of_each_range_can_be_compared_with(name: str) -> None:
         settings = {**SETTINGS, name: value}
         change_state.check(settings)
         for base, head in (sides, sides[::-1], (sides[0], sides[0])):
-            assert compare([report(base)], [report(head)], settings).ratio
+            assert compare([report(base)], [report(head)], settings, BUDGET_PARTS).ratio
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpudiag.evaluate.engine import Evaluation, evaluate, evaluate_all
-from gpudiag.library.load import Capability, Library
+from gpudiag.library.catalogue import Capability, Library
 from gpudiag.model import Clear, Fired, NotEvaluated, Rule
 from gpudiag.store import database
 

@@ -11,7 +11,7 @@ import pytest
 
 from gpudiag.evaluate.engine import Known, evaluate_all, evaluate_user_rules
 from gpudiag.evaluate.sandbox import Limits, evaluate_untrusted, open_store
-from gpudiag.library.load import Library
+from gpudiag.library.catalogue import Library
 from gpudiag.model import Fired, NotEvaluated, Rule
 from gpudiag.store import database
 

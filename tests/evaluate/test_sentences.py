@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from gpudiag.evaluate.engine import Known, evaluate, message, title
+from gpudiag.evaluate.engine import Known, evaluate
+from gpudiag.evaluate.rule_sentences import message, title
 from gpudiag.library.remedy import RemedyText
 from gpudiag.library.sql_check import relations_of
 from gpudiag.model import Fired

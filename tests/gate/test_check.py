@@ -18,6 +18,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 import samples
+from comparing import BUDGET_PARTS
 from gpudiag.cli import main
 from gpudiag.errors import GpudiagError
 from gpudiag.gate import check as gate
@@ -47,7 +48,9 @@ def config_of(toml: str) -> Config:
 def checked(
     report: Report, toml: str, settings: Mapping[str, float], baseline: Baseline | None = None, today: date = TODAY
 ) -> CheckResult:
-    return gate.check(report, config_of(toml), baseline, settings, today, files=["a.sqlite"], config_name="g.toml")
+    return gate.check(
+        report, config_of(toml), baseline, settings, BUDGET_PARTS, today, files=["a.sqlite"], config_name="g.toml"
+    )
 
 
 def with_loop(**changes: Any) -> Report:
@@ -255,7 +258,7 @@ GATE = '[findings]\nfail_on = "high"'
 def known_of(
     report: Report, settings: Mapping[str, float], before: Baseline | None = None, toml: str = GATE
 ) -> Baseline:
-    return gate.updated_baseline(report, config_of(toml), before, settings, TODAY)
+    return gate.updated_baseline(report, config_of(toml), before, settings, BUDGET_PARTS, TODAY)
 
 
 def test_known_findings_pass_and_are_listed(settings: Mapping[str, float]) -> None:
@@ -683,7 +686,7 @@ def test_a_reason_reads_as_it_was_written_and_mentions_nobody(settings: Mapping[
 def test_a_code_that_no_rule_has_is_noted(settings: Mapping[str, float]) -> None:
     config = config_of(suppress(code="H011").replace('["S01"]', '["S01", "Z99"]'))
     codes = library.load().by_code
-    result = gate.check(samples.launch_bound(), config, None, settings, TODAY, codes=codes)
+    result = gate.check(samples.launch_bound(), config, None, settings, BUDGET_PARTS, TODAY, codes=codes)
     assert [(one.key, one.code) for one in result.unknown_rules] == [
         ("findings.allow", "Z99"),
         ("findings.suppress", "H011"),

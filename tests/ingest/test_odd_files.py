@@ -22,10 +22,9 @@ from pathlib import Path
 import pytest
 
 from evaluation.corpus import CAPTURES
-from gpudiag import ingest as readers
 from gpudiag.errors import GpudiagError
 from gpudiag.ingest import decompress as unpack
-from gpudiag.ingest import duplicates, file_kind, ingest
+from gpudiag.ingest import duplicates, file_kind, ingest, registry
 from gpudiag.ingest.ncu import report_blocks
 from gpudiag.pipeline import explain
 from gpudiag.store.database import create
@@ -186,13 +185,13 @@ def test_a_file_that_changes_while_it_is_read(
 ) -> None:
     file = tmp_path / "report.sqlite"
     shutil.copy(capture, file)
-    read = readers._read
+    read = registry.read
 
     def meanwhile(*args: object) -> None:
         change(file)
         read(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(readers, "_read", meanwhile)
+    monkeypatch.setattr(registry, "read", meanwhile)
     assert "while it was read; wait until it is complete" in refusal(file, tmp_path / "work")
 
 
@@ -200,7 +199,7 @@ def test_a_disk_that_fails(capture: Path, tmp_path: Path, monkeypatch: pytest.Mo
     def broken(*_: object) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(readers, "_read", broken)
+    monkeypatch.setattr(registry, "read", broken)
     assert "(Input/output error)" in refusal(capture, tmp_path / "work")
 
 

@@ -12,6 +12,7 @@ from gpudiag.cli import main
 from gpudiag.errors import GpudiagError
 from gpudiag.library import load as library
 from gpudiag.library import view_docs, yaml_file
+from gpudiag.library.catalogue import RenamedRuleWarning
 from gpudiag.library.former_names import FormerNameWarning
 
 RULE = """\
@@ -247,9 +248,9 @@ def test_what_is_no_small_text_file_is_named_and_not_read(packaged: Path, tmp_pa
 def test_a_rule_answers_to_its_former_name_with_a_warning(packaged: Path) -> None:
     write(packaged / "renamed.yaml", "rules: {gpu-idles: idle-gpu}\n")
     known = library.load(packaged=packaged)
-    with pytest.warns(library.RenamedRuleWarning, match=r"^The rule gpu-idles is now called idle-gpu \(U01\)\.$"):
+    with pytest.warns(RenamedRuleWarning, match=r"^The rule gpu-idles is now called idle-gpu \(U01\)\.$"):
         assert known.find("gpu-idles").code == "U01"
-    with pytest.warns(library.RenamedRuleWarning):
+    with pytest.warns(RenamedRuleWarning):
         changed = known.with_overrides({"gpu-idles.min_share": 0.5})
     assert changed.by_code["U01"].params["min_share"].value == 0.5
     assert known.with_overrides({"idle-gpu.min_share": 0.5}) == changed

@@ -33,6 +33,27 @@ def test_every_table_has_a_writer_or_is_reserved(table: object) -> None:
     assert bool(writers(name)) != bool(reserved), f"{name}: written by {writers(name)}, reserved for {reserved!r}"
 
 
+NOBODY_READS = {
+    "nvtx_mark": "for rules of users: none of ours needs an instant, since iterations come from ranges",
+    "kernel_rule": "for rules of users: ours state their own thresholds and do not repeat Nsight Compute's estimates",
+}
+"""Tables that a reader fills and nothing of ours reads, each with the reason why it is filled."""
+
+
+def users(table: str) -> list[str]:
+    """Views, rules and modules that select from the table; readers, which fill it, do not count."""
+    selects = re.compile(rf'\b(?:from|join)\s+"?{table}\b(?!_)', re.IGNORECASE)
+    known = library()
+    texts = {f"view {name}": sql for name, sql in known.views} | {rule.code: rule.query for rule in known.rules}
+    texts |= {file.name: text for file, text in SOURCES.items() if "ingest" not in file.parts}
+    return [name for name, text in texts.items() if selects.search(text)]
+
+
+@pytest.mark.parametrize("table", [table.name for table in TABLES if not table.reserved])
+def test_every_table_filled_is_used(table: str) -> None:
+    assert bool(users(table)) != (table in NOBODY_READS), f"{table}: used by {users(table)}"
+
+
 def test_every_capability_is_asked_for_or_reserved() -> None:
     known = library()
     asked = {name for rule in known.rules for wanted in rule.requires for name in wanted.split("|")}

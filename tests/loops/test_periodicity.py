@@ -105,7 +105,7 @@ def test_stretches_that_repeat_come_by_how_long_they_do() -> None:
 def test_a_iteration_begins_after_the_longest_pause(template: list[str], repeats: int, shift: int) -> None:
     pause = shift % len(template)
     waits = [100 if index % len(template) == pause else 1 for index in range(len(template) * repeats)]
-    starts = iteration_starts(template * repeats, waits, len(template), SETTINGS["period_match"])
+    starts = iteration_starts(template * repeats, waits, len(template), SETTINGS)
     assert starts == list(range(pause, len(template) * (repeats - 1) + pause + 1, len(template)))[: len(starts)]
     assert len(starts) >= repeats - 1
 
@@ -118,7 +118,7 @@ def test_iterations_never_overlap_and_begin_alike(template: list[str], seed: int
     for index in chance.sample(range(len(sequence)), len(sequence) // 50):
         sequence[index] = "odd"
     period = len(template)
-    starts = iteration_starts(sequence, [1] * len(sequence), period, SETTINGS["period_match"])
+    starts = iteration_starts(sequence, [1] * len(sequence), period, SETTINGS)
     assert all(b - a >= period for a, b in pairwise(starts))
     assert len({sequence[start] for start in starts}) == 1
     assert len(starts) >= 15

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
+from evaluation import generate_docs
 from gpudiag.authoring import scaffold
 from gpudiag.errors import GpudiagError
 from gpudiag.library.load import load
-from gpudiag.replay import edits
+from gpudiag.replay import bounds, edits
 from gpudiag.replay.edits import registry
 from replaying import fixed, loop_model, rule
-from timelines import Case, iterations
+from timelines import Case, iterations, opened
 
 N = 10
 
@@ -422,12 +423,22 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     registry.known.cache_clear()
 
 
+def bound(case: Case, edit: str, calls: list[int]) -> float:
+    """The most that the edit can remove of loop 0, where the replay cannot run (ns)."""
+    with opened(case, "idle_interval", "loop_facts", "transfer") as con:
+        [(total,)] = con.execute("select total_ns from loop_facts where loop = 0").fetchall()
+        return sum(bounds.claim(con, rule(edit, on="api_calls"), [{"api_calls": calls}], 0, float(total)).values())
+
+
 @pytest.mark.usefixtures("toy")
 def test_a_file_of_its_own_is_all_that_a_new_edit_needs(tmp_path: Path) -> None:
     case = waiting(50)
     waits = ids(case, 1)
     assert fixed(case, "vanish", api_calls=waits) == pytest.approx(fixed(case, "drop_sync", api_calls=waits))
     assert '"vanish"' in scaffold.schema_json()
+    assert "| `vanish` | the selected calls cost nothing |" in generate_docs.rule_format_page()
+    assert bound(case, "vanish", waits) == pytest.approx(bound(case, "drop_sync", waits))
+    assert bound(case, "vanish", waits) > 0
     rules = tmp_path / "rules"
     scaffold.scaffold(rules, "sync", "my-smell", "U01")
     file = rules / "sync" / "my-smell.yaml"

@@ -18,7 +18,7 @@ from gpudiag.report.github import comment
 from gpudiag.report.html import page
 from gpudiag.report.wording import evidence_words, words
 from gpudiag.text import iteration_words
-from gpudiag.text.templating import clause
+from gpudiag.text.format import clause
 
 pytestmark = pytest.mark.capture
 

@@ -10,7 +10,8 @@ import pytest
 import samples
 from evaluation.corpus import CAPTURES
 from gpudiag import pipeline
-from gpudiag.library.load import Library, load
+from gpudiag.library.catalogue import Library
+from gpudiag.library.load import load
 from gpudiag.model import Finding, Note, Remedy, Report, Rule, Stall, Suppressed, Unevaluated
 from gpudiag.report import saved as savedreport
 from gpudiag.report.github import comment

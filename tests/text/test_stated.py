@@ -46,5 +46,5 @@ def test_columns_that_choose_the_words_are_known() -> None:
     assert stated(text, RULE, [ROW]) == set()
 
 
-def test_sums_are_told_from_the_worst_place() -> None:
+def test_sums_are_not_the_worst_place_s_figures() -> None:
     assert summed("{{ total.ns|dur }} and {{ places[0].size }}") == {"ns"}

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpudiag.model import Rule
-from gpudiag.text.templating import TemplateProblem, byte_size, code, dur, num, pct, plural, render
+from gpudiag.text.format import byte_size, code, dur, num, pct, plural
+from gpudiag.text.templating import TemplateProblem, render
 
 RULE = Rule.model_validate({
     "code": "H01", "kind": "hygiene", "id": "x", "title": "t", "query": "q", "message": "m", "why": "w",

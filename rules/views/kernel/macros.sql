@@ -64,7 +64,7 @@ create macro kernel_key(name) as
     'g'
   );
 
--- Whether a kernel only iterations numbers of one type into another. A copy that rearranges without turning is none.
+-- Whether a kernel only converts numbers of one type to another. A copy that only rearranges them is none.
 create macro is_cast_kernel(name) as
   regexp_matches(
     name,

@@ -84,7 +84,8 @@ def diff(base: OneSide, head: OneSide, *, cache: bool = True) -> Diff:
     if not all(sides):
         raise GpudiagError("There is nothing to compare: give each side a report or a file, such as report.json.")
     before, now = ([one.data for one in side] for side in sides)
-    return Diff(comparison.compare(before, now, library.load().setting_values))
+    rules = library.load()
+    return Diff(comparison.compare(before, now, rules.setting_values, rules.budget_parts))
 
 
 def _side(given: OneSide) -> Iterable[Report | AnyPath]:

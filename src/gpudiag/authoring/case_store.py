@@ -7,12 +7,12 @@ back, so the views stay and its rows go.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 
 import duckdb
 
-from gpudiag.library.load import Library
+from gpudiag.library.catalogue import Library
 from gpudiag.library.sql_check import relations_of, strip_comments
 from gpudiag.loops import detect
 from gpudiag.selection import apply
@@ -21,13 +21,20 @@ from gpudiag.store import database
 
 Connection = duckdb.DuckDBPyConnection
 
+# Optimiser passes without which a join of the largest cases compares all pairs, or a subquery cannot be planned.
+_NEEDED = ("filter_pushdown", "in_clause", "deliminator", "unused_columns")
 _WORD = re.compile(r"\w+")
 _VIEW = re.compile(r"^create\s+view\s+(\w+)\s+as\b", re.I | re.M)
 
 
 def plain() -> Connection:
-    """Return a locked store with the canonical tables alone."""
+    """Return a locked store with the canonical tables alone.
+
+    Its rows are few: a query is planned for ten times as long as it runs, so the planner does the least it may.
+    """
     con = database.create(small=True)
+    known = [name for (name,) in con.execute("select name from duckdb_optimizers()").fetchall()]
+    con.execute(f"set disabled_optimizers = '{','.join(name for name in known if name not in _NEEDED)}'")
     database.lock(con)
     return con
 
@@ -89,7 +96,12 @@ def fill_views(con: Connection, needed: Iterable[tuple[str, str]]) -> None:
     if row and not row[0]:
         detect.detect(con, apply.apply(con, ALL))
     for name, body in _stored(sql for _, sql in needed):
-        con.execute(f"insert into {name} {body}")
+        con.execute(f"insert into {name} {database.with_settings(body, _literals(con))}")
+
+
+@cache
+def _literals(con: Connection) -> Mapping[str, str]:
+    return database.setting_literals(con)
 
 
 def _stored(statements: Iterable[str]) -> Iterable[tuple[str, str]]:

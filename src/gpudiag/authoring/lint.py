@@ -7,46 +7,50 @@ cases the check has to run: that happens in a child with the sandbox's limits.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
 from gpudiag import pipeline
-from gpudiag.authoring import cases, references
-from gpudiag.diagnosis.rank import NOT_EVIDENCE
+from gpudiag.authoring import cases, kernel_presets, references, rule_texts
 from gpudiag.errors import GpudiagError
 from gpudiag.evaluate import sandbox, sandbox_worker
-from gpudiag.evaluate.engine import PLACEHOLDER, unwritten
+from gpudiag.evaluate.engine import PLACEHOLDER
 from gpudiag.evaluate.row_check import ID_LISTS
 from gpudiag.library import former_names, sql_check, yaml_file
 from gpudiag.library import view_docs as viewdoc
+from gpudiag.library.catalogue import Library
 from gpudiag.library.folder import leads_out
-from gpudiag.library.load import Library, Problem, is_packaged, packaged_dir, scan
+from gpudiag.library.load import Problem, is_packaged, packaged_dir, scan
 from gpudiag.library.rule_file import near
 from gpudiag.model import Rule
-from gpudiag.model.evidence import UNITS, Unit
 from gpudiag.replay.edits import registry
 from gpudiag.store import database
-from gpudiag.text.templating import TemplateProblem, render
 
 __all__ = ["PLACEHOLDER", "check"]
 
 # A rule is bound once and run once a case, each on a handful of rows; a hundred rules take half a minute.
-LIMITS = sandbox_worker.Limits(seconds=10.0, seconds_in_all=90.0)
+# Address space, of which little is ever used: DuckDB reserves some for each of the stores that cases need.
+LIMITS = sandbox_worker.Limits(seconds=10.0, seconds_in_all=90.0, process_mb=1792)
 _MAX_TEXT = 2_000  # characters of one problem: it may quote values of any length
 _Test = yaml_file.YamlFile | GpudiagError | None
+_TestWithPresets = tuple[_Test, kernel_presets.Presets]
 
 
-def check(library_dirs: Iterable[Path] = (), only: str | None = None) -> list[Problem]:
+def check(library_dirs: Iterable[Path] = (), only: str | None = None, *, jobs: int = 1) -> list[Problem]:
     """Every problem of the rules in these folders, or of the packaged ones when there are none.
 
-    `only`: a code or id; views and remedies are then left out. Raises GpudiagError when there is no such rule.
+    `only`: a code or id; views and remedies are then left out. `jobs`: packaged rules are checked in so many
+    processes. Raises GpudiagError when there is no such rule.
     """
     folders = [Path(folder) for folder in library_dirs if not is_packaged(Path(folder))]
     library, problems = scan(folders, edits=frozenset(registry.known()))
     former_names.warn(folders, library.former_used, library.former)
+    problems += _presets(folders)[1]
     rules = library.user_rules if folders else library.packaged_rules
     if only:
         wanted = rule if (rule := library.named(only)) in rules else None
@@ -57,18 +61,31 @@ def check(library_dirs: Iterable[Path] = (), only: str | None = None) -> list[Pr
     if folders:
         return problems + _check_apart(library, folders, rules, views=not only)
     try:
-        con = empty_store(library)
+        _, con, _ = _packaged()
     except GpudiagError as error:
         return [*problems, Problem(packaged_dir() / "views", 1, str(error))]
-    try:
-        if not only:
-            problems += _view_problems(library, con, user=False)
-        for rule in rules:
-            test = _test_of(library.sources[rule.code].path, [packaged_dir()])
-            problems += list(_rule_problems(rule, library, con, library.view_names, test))
-    finally:
-        con.close()
-    return problems
+    if not only:
+        problems += _view_problems(library, con, user=False)
+        problems += rule_texts.unsourced(yaml_file.read(packaged_dir() / "settings.yaml"), (), library.settings)
+    codes = [rule.code for rule in rules]
+    if jobs == 1 or len(codes) < jobs:
+        return problems + [problem for code in codes for problem in _problems_of_packaged(code)]
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        return problems + [problem for found in pool.map(_problems_of_packaged, codes) for problem in found]
+
+
+@cache
+def _packaged() -> tuple[Library, duckdb.DuckDBPyConnection, kernel_presets.Presets]:
+    """The packaged rules, a store to bind them to and their presets. Raises GpudiagError."""
+    library, _ = scan([], edits=frozenset(registry.known()))
+    return library, empty_store(library), _presets([])[0]
+
+
+def _problems_of_packaged(code: str) -> list[Problem]:
+    library, con, presets = _packaged()
+    rule = library.by_code[code]
+    test = _test_of(library.sources[code].path, [packaged_dir()])
+    return list(_rule_problems(rule, library, con, library.view_names, (test, presets)))
 
 
 def _check_apart(library: Library, folders: Sequence[Path], rules: Sequence[Rule], *, views: bool) -> list[Problem]:
@@ -99,6 +116,7 @@ def _prepare(job: sandbox_worker.Job) -> sandbox_worker.Work:
     folders = [Path(folder) for folder in job["folders"]]
     library, _ = scan(folders)
     tests = {rule.code: _test_of(library.sources[rule.code].path, folders) for rule in library.user_rules}
+    presets, _ = _presets(folders)  # the parent tells what is wrong with them
     wrong = ""
     names = library.view_names
     con = empty_store(library)
@@ -113,7 +131,7 @@ def _prepare(job: sandbox_worker.Job) -> sandbox_worker.Work:
         elif code is None:
             found = _view_problems(library, con, user=True)
         else:
-            found = list(_rule_problems(library.by_code[code], library, con, names, tests[code]))
+            found = list(_rule_problems(library.by_code[code], library, con, names, (tests[code], presets)))
         return {"problems": [(str(p.path), p.line, p.text[:_MAX_TEXT]) for p in found], "sound": not wrong}
 
     return lambda code: sandbox.answer(LIMITS.database_mb, lambda: problems(code))
@@ -128,6 +146,16 @@ def _test_of(rule_file: Path, folders: Iterable[Path]) -> _Test:
         return yaml_file.read(path)
     except GpudiagError as error:
         return error
+
+
+def _presets(folders: Sequence[Path]) -> tuple[kernel_presets.Presets, list[Problem]]:
+    """The presets that cases may start from, and what is wrong with those files."""
+    try:
+        return kernel_presets.of_folders(folders), []
+    except GpudiagError as error:
+        found = [re.match(r"(.+?):(\d+): (.*)", line) for line in str(error).splitlines()]
+        problems = [Problem(Path(match[1]), int(match[2]), match[3]) for match in found if match]
+        return {}, problems or [Problem(packaged_dir() / kernel_presets.FILE, 1, str(error))]
 
 
 def empty_store(library: Library) -> duckdb.DuckDBPyConnection:
@@ -148,7 +176,7 @@ def _view_problems(library: Library, con: duckdb.DuckDBPyConnection, *, user: bo
 
 
 def _rule_problems(
-    rule: Rule, library: Library, con: duckdb.DuckDBPyConnection, views: frozenset[str], test: _Test
+    rule: Rule, library: Library, con: duckdb.DuckDBPyConnection, views: frozenset[str], test: _TestWithPresets
 ) -> Iterator[Problem]:
     file = library.sources[rule.code]
 
@@ -163,85 +191,31 @@ def _rule_problems(
             yield problem(
                 "query", "says neither which loop (loop) nor which things (gpu_ops, profiles …) it speaks for"
             )
-        yield from (problem(key, text) for key, text in _sentences(rule, columns, con))
-        yield from (
-            Problem(file.path, file.line(("evidence", column)), f"evidence.{column}: {text}")
-            for column, text in _evidence(rule, columns)
-        )
+        yield from (problem(key, text) for key, text in rule_texts.sentences(rule, columns, con))
+        yield from rule_texts.unlabelled(rule, file, columns)
         refused = False
     except sql_check.SqlProblem as error:
         yield problem("query", str(error))
         refused = True
     yield from (problem(key, text) for key, text in references.of_files(rule, library))
-    yield from (problem(key, text) for key, text in _prose(rule))
+    yield from (problem(key, text) for key, text in rule_texts.prose(rule))
     yield from (problem("needs", text) for text in references.of_columns(rule, con))
+    if rule.code not in library.user_codes:
+        yield from rule_texts.unsourced(file, ("params",), rule.params, rule.references)
     if not refused:  # what may not be run is not run here either
         yield from _cases(rule, file, library, test)
 
 
-def _sentences(rule: Rule, columns: dict[str, str], con: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, str]]:
-    """Templates that name what the query does not give, tried on one made-up row."""
-    row = {name: _example(kind) for name, kind in columns.items()}
-    loop = {str(r[0]): _example(str(r[1])) for r in con.execute("describe loop").fetchall()}
-    for key, text in (("headline", rule.headline or rule.title), ("message", rule.message)):
-        try:
-            render(text, rule, [row], loop if row.get("loop") is not None else None)
-        except TemplateProblem as error:
-            yield key, str(error)
-
-
-def _evidence(rule: Rule, columns: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Declared columns that no report could print under their label, each with the reason."""
-    for column, item in (rule.evidence or {}).items():
-        kind = columns.get(column, "")
-        if not kind:
-            yield column, f"the query gives no such column{near(column, columns)}"
-        elif column in NOT_EVIDENCE or kind.startswith(("STRUCT", "MAP")):
-            yield column, "is not printed as evidence; take it out"
-        elif item and item.unit not in (fitting := _units(kind)):
-            yield column, f"{kind.partition('(')[0]} is not counted in {item.unit}; known are {', '.join(fitting)}"
-
-
-def _units(kind: str) -> list[Unit]:
-    """The units that a column of this type may be counted in."""
-    of_type: dict[str, Unit] = {"VARCHAR": "name", "VARCHAR[]": "name", "ENUM": "name", "BOOLEAN": "yes_no"}
-    unit = of_type.get(kind.partition("(")[0])
-    return [unit] if unit else [one for one in UNITS if one not in of_type.values()]
-
-
-def _example(kind: str) -> Any:
-    if kind.endswith("[]"):
-        return [_example(kind[:-2])]
-    if kind in ("VARCHAR", "BOOLEAN"):
-        return "x" if kind == "VARCHAR" else True
-    return 1.0 if kind in ("DOUBLE", "FLOAT") or kind.startswith("DECIMAL") else 1
-
-
-def _prose(rule: Rule) -> Iterator[tuple[str, str]]:
-    for key in unwritten(rule):
-        yield key.split(".")[0], f"still says {PLACEHOLDER!r}; write it"
-    if rule.title.endswith("."):
-        yield "title", "is a headline; drop the full stop"
-    if "{" in rule.title:
-        yield "title", "is printed where no figure of a run is known; put templates into headline"
-    for key in ("what", "message", "why", "not_a_problem_when"):
-        text = getattr(rule, key)
-        if text is not None and not re.search(r"[.!?)`}]$", text.strip()):
-            yield key, "is not a whole sentence; end it with a full stop"
-    for link in rule.references:
-        if not link.startswith("https://"):
-            yield "references", f"{link} is not an https:// address"
-
-
-def _cases(rule: Rule, file: yaml_file.YamlFile, library: Library, test: _Test) -> Iterator[Problem]:
+def _cases(rule: Rule, file: yaml_file.YamlFile, library: Library, given: _TestWithPresets) -> Iterator[Problem]:
     path = cases.test_path(file.path)
+    test, presets = given
     if test is None:
         yield Problem(file.path, 1, f"has no test; write {path.name} with a case that fires and a near miss")
         return
     try:
         if isinstance(test, GpudiagError):
             raise test
-        results = cases.run_cases(file.path, library, test)
+        results = cases.run_cases(file.path, library, test, presets)
     except GpudiagError as error:
         yield Problem(path, 1, str(error).removeprefix(f"{path}:1: "))
         return

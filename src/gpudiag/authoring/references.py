@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import duckdb
 
-from gpudiag.library.load import Library
-from gpudiag.library.rule_file import near
+from gpudiag.library.catalogue import Library
+from gpudiag.library.rule_file import near, near_or_all
 from gpudiag.model import Rule
 
 
@@ -15,7 +15,7 @@ def of_files(rule: Rule, library: Library) -> Iterator[tuple[str, str]]:
     """Capabilities, rules and remedies that there are not, each with the key that names it."""
     for name in (name for wanted in rule.requires for name in wanted.split("|")):
         if library.capability(name) is None:
-            yield "requires", f"{name} is no capability{near(name, library.capabilities)}"
+            yield "requires", f"{name} is no capability{near_or_all(name, library.capabilities)}"
     for key, codes, kind in (
         ("suppressed_by", rule.suppressed_by, "suppressor"),
         ("yields_to", rule.yields_to, "finding"),
@@ -28,10 +28,10 @@ def of_files(rule: Rule, library: Library) -> Iterator[tuple[str, str]]:
         yield "yields_to", f"leads in a circle: {' → '.join(circle)}; where all of these fire, none would be reported"
     for name in rule.remedies:
         if name not in library.remedies:
-            yield "remedies", f"there is no remedies/{name}.md{near(name, library.remedies)}"
+            yield "remedies", f"there is no remedies/{name}.md{near_or_all(name, library.remedies)}"
     for name in rule.price.remedies if rule.price else ():
         if name not in rule.remedies:
-            yield "price", f"`remedies` prices {name}, which the rule does not name{near(name, rule.remedies)}"
+            yield "price", f"`remedies` prices {name}, which the rule does not name{near_or_all(name, rule.remedies)}"
     if rule.kind == "finding" and not rule.remedies:
         yield "remedies", "a finding names at least one remedy"
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from gpudiag.authoring import cases
 from gpudiag.authoring.lint import PLACEHOLDER, check
 from gpudiag.errors import GpudiagError
 from gpudiag.library import yaml_file
-from gpudiag.library.load import Library, load
+from gpudiag.library.catalogue import Library
+from gpudiag.library.load import load, packaged_dir
 from gpudiag.library.remedy import FRAMEWORK_HEADINGS
 from gpudiag.library.rule_file import parse_rule
-from gpudiag.model import Rule
+from gpudiag.model import PLACE_KINDS, Rule
 from gpudiag.replay.edits import registry
 
 __all__ = ["check", "rule_index", "rule_page", "scaffold", "schema_json"]
@@ -54,8 +57,12 @@ def rule_page(library: Library, code_or_id: str, *, example: bool = True) -> str
         f"## How it is found\n\n{_needs(rule, library)}\n\n```sql\n{rule.query.strip()}\n```",
     ]
     if rule.params:
-        rows = [f"| `{rule.code}.{name}` | {p.value:g} | {p.unit} | {p.why} |" for name, p in rule.params.items()]
-        parts.append("## Thresholds\n\n| name | value | unit | why |\n|---|---|---|---|\n" + "\n".join(rows))
+        rows = [
+            f"| `{rule.code}.{name}` | {p.value:g} | {p.unit} | {p.source or ''} | {p.why} |"
+            for name, p in rule.params.items()
+        ]
+        head = "| name | value | unit | source | why |\n|---|---|---|---|---|"
+        parts.append("\n".join([f"## Thresholds\n\n{head}", *rows]))
     if rule.price:
         parts.append(f"## What the fix is worth\n\n{_price(rule)}")
     if rule.references:
@@ -114,6 +121,9 @@ def schema_json() -> str:
     schema = Rule.model_json_schema()
     schema["properties"].pop("family")
     _refer_to_edits(schema)
+    remedies = schema["properties"]["remedies"]  # an editor completes the packaged ones; a folder may have others
+    known = sorted(path.stem for path in (packaged_dir() / "remedies").glob("*.md") if path.name != "README.md")
+    remedies["items"] = {"anyOf": [{"enum": known}, remedies["items"]]}
     edits = {"description": "An edit of the timeline.", "enum": list(registry.known()), "type": "string"}
     schema["$defs"] = {"Edit": edits, **schema["$defs"]}
     stamped = {"$schema": "http://json-schema.org/draft-07/schema#", **schema, "title": "A rule of gpudiag"}
@@ -156,7 +166,7 @@ evidence:
   launches: {{label: launches, unit: count}}
   busy_ns: {{label: GPU time, unit: ns}}
 price: {{kind: upper_bound, on: gpu_ops, high: [graph_region]}}
-locate: [kernel, nvtx]
+locate: [kernel, nvtx]  # how places are named; there are {places}
 message: >-
   {placeholder} {{{{ total.launches|plural("launch", "launches") }}}} of {{{{ places[0].kernel|code }}}} and others took
   {{{{ total.busy_ns|dur }}}}.
@@ -165,6 +175,8 @@ why: >-
 question: {placeholder} could the code do without it, as a reviewer can tell by reading it?
 not_a_problem_when: >-
   {placeholder} when a careful engineer would leave it as it is.
+# The remedies that may be named; add your own to remedies/:
+{known_remedies}
 remedies: [cuda-graphs]
 """
 
@@ -189,10 +201,17 @@ def scaffold(directory: Path, family: str, smell: str, code: str) -> list[Path]:
     if not re.fullmatch(r"[a-z0-9-]+(/[a-z0-9-]+)*", family):
         raise GpudiagError(f"{family!r} is no family; use lower-case words such as sync or kernel/memory.")
     up = "../" * (family.count("/") + 1)
-    text = _RULE.format(code=code, id=smell, schema=f"{up}rule.schema.json", placeholder=PLACEHOLDER)
+    library = load([directory] if directory.is_dir() else [])
+    text = _RULE.format(
+        code=code,
+        id=smell,
+        schema=f"{up}rule.schema.json",
+        placeholder=PLACEHOLDER,
+        places=", ".join(PLACE_KINDS),
+        known_remedies=_commented(sorted(library.remedies)),
+    )
     path = directory / family / f"{smell}.yaml"
     rule = parse_rule(yaml_file.parse(text, path), family)
-    library = load([directory] if directory.is_dir() else [])
     for other in library.rules:
         if rule.code == other.code or rule.id == other.id:
             raise GpudiagError(f"{other.code} ({other.id}) exists already; choose another code and id.")
@@ -207,3 +226,8 @@ def scaffold(directory: Path, family: str, smell: str, code: str) -> list[Path]:
     for target, content in files.items():
         target.write_text(content, encoding="utf-8")
     return list(files)
+
+
+def _commented(names: Iterable[str]) -> str:
+    """Names as lines of comments."""
+    return fill(", ".join(names), 120, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)

@@ -131,26 +131,19 @@ def check(
         refuse_inputs(output, files, path, baseline_path)
     before = None if init else _baseline(baseline_path, new=update_baseline)
     rules = library.load(rule_dirs).with_overrides(overrides)
-    settings = rules.setting_values
     with progress() as quiet:
         options = Options(rule_dirs, overrides, times, say if verbose else quiet, not no_cache, selection, memory_limit)
         report = pipeline.report(files, options)
     if init:
-        start(report, settings, config_file or output, [*map(str, files), *_again(rule_dirs, times, selection)])
+        start(report, rules, config_file or output, [*map(str, files), *_again(rule_dirs, times, selection)])
         return
     if update_baseline and baseline_path:
-        before = update(report, config, before, settings, baseline_path)
+        before = update(report, config, before, rules, baseline_path)
+    named = str(path) if path else None, str(baseline_path) if baseline_path else None
     result = gate.check(
-        report,
-        config,
-        before,
-        settings,
-        date.today(),
-        files=[str(file) for file in files],
-        config_name=str(path) if path else None,
-        baseline_name=str(baseline_path) if baseline_path else None,
-        codes=rules.by_code,
-    )
+        report, config, before, rules.setting_values, rules.budget_parts, date.today(),
+        files=[str(file) for file in files], config_name=named[0], baseline_name=named[1], codes=rules.by_code,
+    )  # fmt: skip
     deliver(checkpage.as_json(result) if form == "json" else checkpage.markdown(result), output, form == "markdown")
     if prune_baseline and baseline_path and before:
         prune(report, before, baseline_path, result.passed)

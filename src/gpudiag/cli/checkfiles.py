@@ -15,6 +15,7 @@ from gpudiag.cli.arguments import say
 if TYPE_CHECKING:
     from gpudiag.gate.config import Config
     from gpudiag.gate.result import Baseline, KnownFinding
+    from gpudiag.library.catalogue import Library
     from gpudiag.model import Report
 
 BASELINE = "gpudiag-baseline.json"
@@ -32,14 +33,14 @@ def refuse_inputs(output: Path, files: Sequence[Path], config: Path | None, base
         raise GpudiagError(f"{output} is the baseline: give another place with -o.")
 
 
-def update(report: Report, config: Config, before: Baseline | None, settings: dict[str, float], path: Path) -> Baseline:
+def update(report: Report, config: Config, before: Baseline | None, rules: Library, path: Path) -> Baseline:
     """Writes the new baseline. Raises GpudiagError where the report is no ground for one."""
     from gpudiag.errors import GpudiagError
     from gpudiag.gate import check as gate
 
     if report.verdict.state == "cannot_tell":
         raise GpudiagError(f"{path} was left as it is: this report cannot tell what is wrong with the program.")
-    after = gate.updated_baseline(report, config, before, settings, date.today())
+    after = gate.updated_baseline(report, config, before, rules.setting_values, rules.budget_parts, date.today())
     _replace(before, after, path)
     return after
 
@@ -69,14 +70,14 @@ def _replace(before: Baseline | None, after: Baseline, path: Path) -> None:
 
 def _named(entry: KnownFinding) -> str:
     from gpudiag.text.escape import bare
-    from gpudiag.text.templating import pct
+    from gpudiag.text.format import pct
 
     at = next((name for place in entry.places for name in (place.file, place.nvtx, place.kernel) if name), entry.loop)
     worth = f", worth {pct(entry.worth)}" if entry.worth is not None else ""
     return bare(f"{entry.code} {entry.title}{f' at {at}' if at else ''}{worth}")
 
 
-def start(report: Report, settings: dict[str, float], place: Path | None, arguments: Sequence[str]) -> None:
+def start(report: Report, rules: Library, place: Path | None, arguments: Sequence[str]) -> None:
     """Writes a first gpudiag.toml, and says how to accept what it would fail for."""
     from gpudiag.errors import GpudiagError
     from gpudiag.gate import check as gate
@@ -92,9 +93,10 @@ def start(report: Report, settings: dict[str, float], place: Path | None, argume
     config = [] if path.absolute() == Path.cwd() / configfile.NAME else ["--config", str(path)]
     check = shlex.join(["gpudiag", "check", *arguments, *config])
     accept = f"{check} --baseline {shlex.quote(str(path.parent / BASELINE))} --update-baseline"
-    to_file(init.text(report, settings, accept, BASELINE), path)
+    to_file(init.text(report, rules.setting_values, accept, BASELINE), path)
     say(f"wrote {path}: read it, then run `{check}`")
-    found = gate.check(report, configfile.read(path), None, settings, date.today()).findings
+    known = rules.setting_values, rules.budget_parts
+    found = gate.check(report, configfile.read(path), None, *known, date.today()).findings
     failing = sum(one.state == "failed" for one in found)
     if failing:
         them = "them" if failing > 1 else "it"

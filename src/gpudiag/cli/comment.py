@@ -169,7 +169,8 @@ def _compared(base: Sequence[Report], head: Report) -> Diff:
     from gpudiag.compare import compare
     from gpudiag.library.load import load
 
-    return compare(base, [head], load().setting_values)
+    rules = load()
+    return compare(base, [head], rules.setting_values, rules.budget_parts)
 
 
 def _misfits() -> tuple[type[Exception], ...]:

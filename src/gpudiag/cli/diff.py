@@ -150,11 +150,12 @@ def diff(
     if output:
         place.check(output, [*files[0], *files[1]])
     form = form or {".md": "markdown", ".json": "json"}.get(output.suffix.lower() if output else "", "text")
-    settings = _settings(overrides, library.load().with_overrides(overrides).setting_values)
+    rules = library.load().with_overrides(overrides)
+    settings = _settings(overrides, rules.setting_values)
     with progress() as quiet:
         options = Options(progress=say if verbose else quiet, cached=not no_cache)
         sides = [[pipeline.report([file], options) for file in side] for side in files]
-    found = comparison.compare(sides[0], sides[1], settings, base_times, head_times)
+    found = comparison.compare(sides[0], sides[1], settings, rules.budget_parts, base_times, head_times)
     write = {"text": diffpage.text, "markdown": diffpage.markdown, "json": diffpage.as_json}[form]
     deliver(write(found), output, in_colour=form == "markdown")
     if found.state == "incomparable":

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from gpudiag.cli.arguments import (
     FILES,
@@ -30,10 +31,7 @@ from gpudiag.selection.spec import Selection
 if TYPE_CHECKING:
     from gpudiag.model import Report
 
-# model.SEVERITIES, spelled again: the model would load pydantic for every --help.
-SEVERITIES = ("info", "low", "medium", "high")
 _PLAIN = ("", ".txt", ".text", ".log", ".markdown")  # endings of a place that gets Markdown, which is plain text
-
 
 FILE_KINDS = (
     (".nsys-rep", "what `nsys profile` writes; nsys has to be on the PATH to open it"),
@@ -55,6 +53,26 @@ EXAMPLES = (
 EXIT_CODES = (("0", "done; nothing reached --fail-on"), ("1", "a finding is at least as severe as --fail-on"), FAILED)
 
 
+class SeverityChoice(click.ParamType):  # type: ignore[type-arg]  # not generic in older versions of click
+    """A severity of the vocabulary, which is read when one is given: it would load pydantic for every --help."""
+
+    name = "severity"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the severity; fails for another word."""
+        return _choice().convert(value, param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Return the severities that begin so."""
+        return _choice().shell_complete(ctx, param, incomplete)
+
+
+def _choice() -> click.Choice[str]:
+    from gpudiag.model import SEVERITIES
+
+    return click.Choice(SEVERITIES)
+
+
 @click.command(
     cls=Command,
     sections={
@@ -70,7 +88,7 @@ EXIT_CODES = (("0", "done; nothing reached --fail-on"), ("1", "a finding is at l
 @click.option(
     "--fail-on",
     metavar="SEVERITY",
-    type=click.Choice(SEVERITIES),
+    type=SeverityChoice(),
     help="Exit with 1 if a finding is at least this severe: info, low, medium or high. Findings of draft rules count; "
     "the smaller things and those of deprecated rules do not.",
 )
@@ -131,5 +149,7 @@ def chosen(output: Path | None) -> str:
 
 
 def fails(report: Report, fail_on: str) -> bool:
-    gate = SEVERITIES.index(fail_on)
-    return any(f.status != "deprecated" and SEVERITIES.index(f.severity) >= gate for f in report.findings)
+    """Return whether a finding that is not of a deprecated rule is at least this severe."""
+    severities = tuple(_choice().choices)
+    gate = severities.index(fail_on)
+    return any(f.status != "deprecated" and severities.index(f.severity) >= gate for f in report.findings)

@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from gpudiag.cli.arguments import RULE_DIRS, deliver, ended
+from gpudiag.cli.arguments import (
+    FILES,
+    MEMORY,
+    NO_CACHE,
+    RULE_DIRS,
+    THRESHOLDS,
+    VERBOSE,
+    deliver,
+    ended,
+    say,
+    selecting,
+    tune_interpreter,
+)
 from gpudiag.cli.completion import rule_codes
 from gpudiag.cli.sections import FAILED, Group
 
 if TYPE_CHECKING:
-    from gpudiag.library.load import Library
-
+    from gpudiag.library.catalogue import Library
+    from gpudiag.selection.spec import Selection
 
 EXIT_CODES = (("0", "done"), FAILED)
 
 
 @click.group(
     cls=Group,
-    order={"Read rules": ("list", "show"), "Write rules": ("new", "check", "schema")},
+    order={"Read rules": ("list", "show"), "Write rules": ("new", "try", "check", "schema")},
     examples=(
         ("gpudiag rules show H01", "all about one rule"),
         ("gpudiag rules new sync my-smell --code U01 --dir my-rules", "a rule of your own, checked and used"),
+        ("gpudiag rules try U01 report.sqlite --rules my-rules", "its rows on a capture, and why it fires or does not"),
         ("gpudiag rules check my-rules", ""),
         ("gpudiag explain report.nsys-rep --rules my-rules", ""),
     ),
@@ -90,7 +104,7 @@ def check(directory: Path | None, only: str | None) -> None:
     from gpudiag.authoring import scaffold as authoring
     from gpudiag.text.escape import inert, one_line
 
-    problems = authoring.check([directory] if directory else [], only=only)
+    problems = authoring.check([directory] if directory else [], only=only, jobs=os.cpu_count() or 1)
     deliver("".join(f"{inert(one_line(str(problem)))}\n" for problem in problems) or "no problems\n")
     if problems:
         raise click.exceptions.Exit(1)
@@ -134,6 +148,61 @@ def schema() -> None:
     from gpudiag.authoring import scaffold as authoring
 
     deliver(ended(authoring.schema_json()))
+
+
+@rules.command(
+    "try",
+    sections={"Exit codes": (("0", "done, whether the rule fires or not"), FAILED)},
+    examples=(
+        ("gpudiag rules try S01 report.sqlite", "why a built-in rule fires, or does not"),
+        ("gpudiag rules try S01 report.sqlite --set S01.max_bytes=65536", "with another threshold"),
+        ("gpudiag rules try my-rules/sync/my-smell.yaml report.sqlite", "while you write it"),
+        ("gpudiag rules try U01 report.sqlite --rules my-rules", "with the views and suppressors beside it"),
+    ),
+)
+@click.argument("rule", shell_complete=rule_codes)
+@FILES
+@click.option(
+    "--limit",
+    metavar="N",
+    type=click.IntRange(0),
+    default=20,
+    show_default=True,
+    help="Show at most so many rows.",
+)
+@RULE_DIRS
+@THRESHOLDS
+@selecting
+@MEMORY
+@NO_CACHE
+@VERBOSE
+def try_rule(
+    rule: str,
+    files: tuple[Path, ...],
+    limit: int,
+    rule_dirs: tuple[Path, ...],
+    overrides: dict[str, float],
+    selection: Selection,
+    memory_limit: int | None,
+    no_cache: bool,
+    verbose: bool,
+) -> None:
+    """Run one rule on a capture and say why it fires or does not.
+
+    RULE is a rule's code, its name, or the path of its file; FILE is a capture that `gpudiag explain` reads. Shown are
+    the rows of its query with the units that they have there, what it requires of the capture, the rules that can veto
+    or weaken it, and the sentence that the report would print.
+    """
+    tune_interpreter()
+    from gpudiag.authoring import trial, trial_page
+    from gpudiag.options import Options
+    from gpudiag.report.terminal import progress
+    from gpudiag.text.escape import console
+
+    with progress() as quiet:
+        options = Options(rule_dirs, overrides, {}, say if verbose else quiet, not no_cache, selection, memory_limit)
+        tried = trial.run(rule, files, options)
+    deliver(console(trial_page.page(tried, limit)))
 
 
 def _print(markdown: str) -> None:

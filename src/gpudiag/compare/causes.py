@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from gpudiag.compare import hidden_causes
-from gpudiag.compare.hidden_causes import Behind
+from gpudiag.compare.hidden_causes import Behind, BudgetParts
 from gpudiag.compare.loop_matching import Pair
 from gpudiag.model import Finding, FindingChange, Place, Report
 
@@ -27,6 +27,7 @@ class _Sides(NamedTuple):
     head: Report
     pairs: Sequence[Pair]
     settings: Mapping[str, float]
+    budget_parts: BudgetParts
     quiet: Container[str | None]
 
 
@@ -35,6 +36,7 @@ def changes(
     head: Report,
     pairs: Sequence[Pair],
     settings: Mapping[str, float],
+    budget_parts: BudgetParts,
     quiet: Container[str | None] = (),
 ) -> tuple[FindingChange, ...]:
     """Return the changed causes in order of importance: new and worse ones, then gone and better ones. Small findings
@@ -44,7 +46,7 @@ def changes(
     quiet: loops whose time differs by no more than noise, None for causes of no loop: there no fix is worth more or
     less than before.
     """
-    sides = _Sides(base, head, pairs, settings, quiet)
+    sides = _Sides(base, head, pairs, settings, budget_parts, quiet)
     before, after = (*base.findings, *base.minor), (*head.findings, *head.minor)
     twins = {pair.base.id: pair.head.id for pair in pairs}
     matches: list[_Match] = []
@@ -152,7 +154,8 @@ def _behind(finding: Finding, side: _Side, sides: _Sides) -> Behind | None:
     """Return the lines that compare the loop's budgets on both sides."""
     own = (getattr(pair, side).id == finding.gain.loop for pair in sides.pairs)
     pair = next((pair for pair, is_it in zip(sides.pairs, own, strict=True) if is_it), None)
-    return hidden_causes.behind(finding, getattr(pair, side), pair.base, pair.head) if pair else None
+    parts = sides.budget_parts.get(finding.code, ())
+    return hidden_causes.behind(finding, parts, getattr(pair, side), pair.base, pair.head) if pair else None
 
 
 def _loop(finding: Finding, report: Report) -> str | None:

@@ -17,6 +17,7 @@ from gpudiag.compare import (
     sentences,
 )
 from gpudiag.compare.given_times import Times
+from gpudiag.compare.hidden_causes import BudgetParts
 from gpudiag.compare.interval import joined
 from gpudiag.model import Diff, Loop, LoopChange, Report, Side, Tool
 
@@ -25,11 +26,13 @@ def compare(
     base: Sequence[Report],
     head: Sequence[Report],
     settings: Mapping[str, float],
+    budget_parts: BudgetParts,
     base_times: Times | None = None,
     head_times: Times | None = None,
 ) -> Diff:
     """Compare head with base; several reports of a side are repeats of one another.
 
+    budget_parts: by a rule's code, the parts of the time budget that its findings explain.
     Raises GpudiagError when a time names a loop that is not there.
     """
     if not base or not head:
@@ -41,7 +44,8 @@ def compare(
     middle = _middle(base), _middle(head)
     if sides[0].kind == "kernels":
         return _kernels(sides, base, head, middle, settings)
-    return _timelines(sides, base, head, middle, settings, (base_times or {}, head_times or {}))
+    times = base_times or {}, head_times or {}
+    return _timelines(sides, base, head, middle, settings, budget_parts, times)
 
 
 def _refused(sides: tuple[Side, Side], reasons: Sequence[str]) -> Diff:
@@ -59,7 +63,7 @@ def _middle(reports: Sequence[Report]) -> Report:
 
 def _timelines(
     sides: tuple[Side, Side], base: Sequence[Report], head: Sequence[Report], middle: tuple[Report, Report],
-    settings: Mapping[str, float], times: tuple[Times, Times],
+    settings: Mapping[str, float], budget_parts: BudgetParts, times: tuple[Times, Times],
 ) -> Diff:  # fmt: skip
     pairs = loop_matching.paired(*middle, settings)
     strange = compatibility.unrelated(*middle, pairs) if pairs else compatibility.unmatched(*middle, settings)
@@ -69,7 +73,7 @@ def _timelines(
         given_times.of(side, report, pairs, at, settings)
         for at, (side, report) in enumerate(zip(times, middle, strict=True))
     ]
-    found = causes.changes(*middle, pairs, settings)
+    found = causes.changes(*middle, pairs, settings, budget_parts)
     changes: list[LoopChange] = []
     doubted = [note for side in given for note in side.notes]
     for pair in pairs:
@@ -94,7 +98,7 @@ def _timelines(
         loops=tuple(changes),
         base_only=tuple(loop.name for loop in middle[0].run.loops if id(loop) not in matched),
         head_only=tuple(loop.name for loop in middle[1].run.loops if id(loop) not in matched),
-        findings=causes.changes(*middle, pairs, settings, _quiet(state, changes, middle[0])),
+        findings=causes.changes(*middle, pairs, settings, budget_parts, _quiet(state, changes, middle[0])),
     )  # fmt: skip
 
 
@@ -142,5 +146,5 @@ def _kernels(
     return Diff(
         tool=Tool(version=__version__), state=state, text=sentences.profiles(state, changes),
         notes=(*compatibility.notes(*sides, (), settings), *left_out), base=sides[0], head=sides[1], ratio=ratio,
-        profiles=changes, findings=causes.changes(*middle, (), settings, _quiet(state, (), middle[0])),
+        profiles=changes, findings=causes.changes(*middle, (), settings, {}, _quiet(state, (), middle[0])),
     )  # fmt: skip

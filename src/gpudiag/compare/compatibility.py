@@ -10,7 +10,7 @@ from gpudiag.compare import kernel_times
 from gpudiag.compare.loop_matching import Pair, common_share
 from gpudiag.diagnosis.iteration_time_check import doubt
 from gpudiag.model import LoopChange, Report, Side
-from gpudiag.text.templating import code, pct, plural
+from gpudiag.text.format import code, pct, plural
 
 KINDS = {"timeline": "a timeline (Nsight Systems)", "kernels": "kernel profiles (Nsight Compute)"}
 NAMED = 3

@@ -11,7 +11,10 @@ from typing import NamedTuple
 
 from gpudiag.compare import sentences
 from gpudiag.compare.loop_matching import Pair
-from gpudiag.model import Finding, FindingChange, Loop, LoopChange, vocabulary
+from gpudiag.model import Finding, FindingChange, Loop, LoopChange
+
+BudgetParts = Mapping[str, Sequence[str]]
+"""Code of a rule → the parts of the time budget that its findings explain."""
 
 
 def changed(pair: Pair, findings: Sequence[FindingChange]) -> bool:
@@ -60,9 +63,12 @@ class Behind(NamedTuple):
     worth_ms: float
 
 
-def behind(finding: Finding, own: Loop | None, base: Loop | None, head: Loop | None) -> Behind | None:
-    """None where no part of the budget stands for the cause. own: the loop of base or head that it was found in."""
-    parts = vocabulary.of(finding.code)
+def behind(
+    finding: Finding, parts: Sequence[str], own: Loop | None, base: Loop | None, head: Loop | None
+) -> Behind | None:
+    """None where no part of the budget stands for the cause. parts: of the budget, those that its rule explains; own:
+    the loop of base or head that it was found in.
+    """
     gain = finding.gain
     if own is None or base is None or head is None or not parts or gain.kind == "test_needed":
         return None
@@ -77,5 +83,5 @@ def remains(time: Behind | None, before_ms: float, after_ms: float, settings: Ma
     return after_ms >= due and before_ms - after_ms < due
 
 
-def _ms(loop: Loop, parts: tuple[str, ...]) -> float:
+def _ms(loop: Loop, parts: Sequence[str]) -> float:
     return sum(loop.budget.get(part, 0.0) for part in parts) * loop.iteration_ms

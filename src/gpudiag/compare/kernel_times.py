@@ -10,8 +10,7 @@ from typing import Literal
 
 from gpudiag.model import KernelChange, KernelUse, Loop
 
-RARE = 0.5  # calls of an iteration: fewer are made in some iterations only, of which each recording holds other ones
-EVEN = 1e-3  # launches of an iteration that differ by less come from counting whole iterations
+EVEN = 1e-3  # rounding: launches of an iteration that differ by less come from counting whole iterations
 
 
 def stem(name: str) -> str:
@@ -93,11 +92,11 @@ def same_work(base: Loop, head: Loop, settings: Mapping[str, float]) -> bool | N
     """Return whether both sides make as many CUDA calls and start the same kernels as often. None: one side lacks the
     counts.
     """
-    close, even = settings["diff_same_counts"], settings["diff_same_calls"]
+    close, even, few = settings["diff_same_counts"], settings["diff_same_calls"], settings["diff_few_calls"]
     summary = _summary(base), _summary(head)
     counts = {"launches": (base.launches, head.launches), "calls": (base.calls, head.calls)}
     for what, (one, other) in counts.items():
-        if what in summary[0] & summary[1] and abs(one - other) > max(RARE, even * max(one, other)):
+        if what in summary[0] & summary[1] and abs(one - other) > max(few, even * max(one, other)):
             return False
     if summary[0] != summary[1] or not summary[0]:
         return None

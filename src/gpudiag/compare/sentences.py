@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpudiag.model import DiffState, FindingChange, LoopChange, ProfileChange, Ratio, Times
-from gpudiag.text.templating import code, dur, num, pct
+from gpudiag.text.format import code, dur, num, pct
 
 TIMES = 2.0  # a change by this factor reads better as "3 times as fast" than in percent
 TINY = 0.1  # `14 times less` reads better than `93 % less`

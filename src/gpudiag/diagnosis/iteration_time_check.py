@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from gpudiag.errors import GpudiagError
 from gpudiag.model import Loop, Note
-from gpudiag.text.templating import code, dur, num, plural
+from gpudiag.text.format import code, dur, num, plural
 
 _NO_FLOOR = ("idle", "exposed_communication")
 """A kernel that exchanges data also waits for a slowed peer: without the profiler it is shorter."""

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 import duckdb
 
 from gpudiag.diagnosis.kernels import groups, sane
-from gpudiag.evaluate.engine import Evaluation, message, title
+from gpudiag.evaluate.engine import Evaluation
+from gpudiag.evaluate.rule_sentences import message, title
 from gpudiag.model import SEVERITIES, Cause, Finding, Kernel, Row, Rule
 from gpudiag.replay.gains import PricedFinding, gain
 

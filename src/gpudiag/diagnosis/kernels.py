@@ -11,7 +11,7 @@ import duckdb
 
 from gpudiag.diagnosis.validate_report import LARGEST, SMALLEST
 from gpudiag.model import Kernel, Row, Stall
-from gpudiag.text.templating import clean
+from gpudiag.text.format import clean
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -114,7 +114,7 @@ def measured(con: Connection, settings: Mapping[str, float]) -> tuple[Kernel, ..
     labels = ("dram_pct", "sm_pct", "theoretical_occupancy_pct", "achieved_occupancy_pct", "registers",
               "shared_own", "waves", "", "", "", "", "warp_cycles_per_issue", "sm_count", "clock_mhz")  # fmt: skip
     group = {profile: at for at, row in enumerate(rows) for profile in row[8]}
-    roofs, stalls, shares = _roofs(con, group), _stalls(con, group, settings["told_stall"]), _shares(con, group)
+    roofs, stalls, shares = _roofs(con, group), _stalls(con, group, settings["min_stall_share"]), _shares(con, group)
     return tuple(
         Kernel(
             name=clean(row[0]), grid=row[2], block=row[3], launches=row[4], duration_ms=row[5],

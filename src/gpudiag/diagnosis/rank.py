@@ -10,8 +10,9 @@ import duckdb
 
 from gpudiag.diagnosis import kernels
 from gpudiag.diagnosis.source_location import LOOKED_AT, places
-from gpudiag.evaluate.engine import Evaluation, message, plain, title
-from gpudiag.library.load import Library
+from gpudiag.evaluate.engine import Evaluation, plain
+from gpudiag.evaluate.rule_sentences import message, title
+from gpudiag.library.catalogue import Library
 from gpudiag.model import (
     SEVERITIES,
     EvidenceItem,

@@ -11,12 +11,12 @@ import duckdb
 from gpudiag.diagnosis import iteration_time_check
 from gpudiag.diagnosis.kernels import measured
 from gpudiag.errors import GpudiagError
-from gpudiag.library.load import Library
+from gpudiag.library.catalogue import Library
 from gpudiag.library.rule_file import near
 from gpudiag.model import Input, KernelUse, Loop, Note, Run
 from gpudiag.model.vocabulary import BUDGET, FRAMEWORKS
 from gpudiag.selection.summary import selected
-from gpudiag.text.templating import clean, code
+from gpudiag.text.format import clean, code
 
 Connection = duckdb.DuckDBPyConnection
 

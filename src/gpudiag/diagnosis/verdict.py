@@ -11,7 +11,7 @@ from gpudiag.model import Finding, Gain, Loop, Note, NotEvaluated, Rule, Run, Ve
 from gpudiag.model.vocabulary import BUDGET
 from gpudiag.replay.gains import GainCalculator
 from gpudiag.replay.simulate import Doubt
-from gpudiag.text.templating import clause, clean, code, dur, pct
+from gpudiag.text.format import clause, clean, code, dur, pct
 
 Connection = duckdb.DuckDBPyConnection
 

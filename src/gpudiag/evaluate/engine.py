@@ -14,16 +14,17 @@ import duckdb
 from pydantic import Field
 
 from gpudiag.evaluate import missing_counters, row_check
-from gpudiag.evaluate.precedence import give_way, suppress
-from gpudiag.evaluate.rule_message import by_loop, message, title
-from gpudiag.library.load import Library
+from gpudiag.evaluate.precedence import give_way
+from gpudiag.evaluate.rule_sentences import by_loop, message, title
+from gpudiag.evaluate.suppression import suppress
+from gpudiag.library.catalogue import Library
 from gpudiag.library.sql_check import first_line
 from gpudiag.model import Clear, Fired, Frozen, Gap, Note, NotEvaluated, Outcome, Row, Rule, Suppressed
 from gpudiag.store import query
 from gpudiag.store.query import plain
 from gpudiag.text.templating import TemplateProblem
 
-__all__ = ["Evaluation", "Known", "by_loop", "conclude", "evaluate", "evaluate_all", "message", "plain", "title"]
+__all__ = ["Evaluation", "Known", "conclude", "evaluate", "evaluate_all", "plain"]
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -217,7 +218,7 @@ def outcome_of(rule: Rule, rows: Sequence[Row], known: Known) -> Outcome:
 
 
 def conclude(outcomes: Sequence[Outcome], known: Known) -> Evaluation:
-    """Apply precedence and suppressors to findings, and make hygiene rules into notes and weaker confidence."""
+    """Apply precedence and suppressors to findings; hygiene rules become notes and lower the confidence of findings."""
     fired = {o.rule.code: o for o in outcomes if isinstance(o, Fired) and o.rule.kind == "finding"}
     vetoes = {o.rule.code: o for o in outcomes if isinstance(o, Fired) and o.rule.kind == "suppressor"}
     suppressed: list[Suppressed] = []

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import duckdb
 
 from gpudiag.model import Gap, Rule
-from gpudiag.text.templating import clean, code
+from gpudiag.text.format import clean, code
 
 HINT = "export the page again with `ncu --import REPORT.ncu-rep --csv --page raw`, or profile with --set full"
 _NAMED = 3

@@ -1,14 +1,11 @@
-"""Precedence: findings give way to those that name the cause more closely, and to suppressors."""
+"""Precedence: a finding gives way to those that name the cause more closely."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable
 
-from gpudiag.evaluate.row_check import ID_LISTS
-from gpudiag.evaluate.rule_message import message
-from gpudiag.model import Clear, Fired, Row, Rule, Suppressed
-from gpudiag.text.templating import clean
+from gpudiag.evaluate.suppression import less
+from gpudiag.model import Clear, Fired, Row
 
 
 def give_way(finding: Fired, others: Iterable[Fired]) -> Fired | Clear:
@@ -25,50 +22,9 @@ def give_way(finding: Fired, others: Iterable[Fired]) -> Fired | Clear:
             loops.add(row.get("loop"))
     rows: list[Row] = []
     for row in finding.rows:
-        left = _less(row, {"profiles": profiles}, finding.rule) if row.get("profiles") else row
+        left = less(row, {"profiles": profiles}, finding.rule) if row.get("profiles") else row
         if left is not None and (row.get("profiles") or row.get("loop") not in loops):
             rows.append(left)
     if not rows:
         return Clear(rule=finding.rule, gaps=finding.gaps)
     return Fired(rule=finding.rule, rows=tuple(rows), gaps=finding.gaps)
-
-
-def suppress(
-    finding: Fired, suppressors: Iterable[Fired], loops: Mapping[int, Row]
-) -> tuple[Fired | Clear, list[Suppressed]]:
-    """The finding without the rows and ids that suppressors veto, and a line for each veto that had an effect."""
-    rows: list[Row] = list(finding.rows)
-    entries: list[Suppressed] = []
-    for suppressor in suppressors:
-        for veto in suppressor.rows:
-            kept = [left for row in rows if (left := _without(row, veto, finding.rule)) is not None]
-            if kept != rows:
-                own = veto.get("reason")
-                reason = clean(str(own)) if own else message(suppressor.rule, [veto], loops)
-                entry = Suppressed(code=finding.rule.code, by=suppressor.rule.code, reason=reason)
-                entries += [] if entry in entries else [entry]
-            rows = kept
-    if not rows:
-        return Clear(rule=finding.rule, gaps=finding.gaps), entries
-    entries = [entry.model_copy(update={"partly": True}) for entry in entries]
-    return Fired(rule=finding.rule, rows=tuple(rows), gaps=finding.gaps), entries
-
-
-def _without(row: Row, veto: Row, rule: Rule) -> Row | None:
-    """`row` after `veto`: unchanged, with fewer ids, or None when nothing to price is left."""
-    if veto.get("loop") is not None and veto["loop"] != row.get("loop"):
-        return row
-    lists = {name: set(veto[name]) for name in ID_LISTS if veto.get(name) is not None}
-    return _less(row, lists, rule) if lists else None
-
-
-def _less(row: Row, lists: Mapping[str, AbstractSet[int]], rule: Rule) -> Row | None:
-    """`row` without these ids, or None when nothing to price is left."""
-    left = dict(row)
-    for name, ids in lists.items():
-        if row.get(name) is not None:
-            left[name] = [item for item in row[name] if item not in ids]
-    on = rule.price.on if rule.price else None
-    if on and not row.get(on) and row.get("profiles"):  # of a rule on both, a row about a profiled kernel
-        on = "profiles"
-    return None if on and row.get(on) and not left[on] else left

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 Job = dict[str, Any]
 Answer = dict[str, Any]
@@ -29,13 +29,17 @@ MAX_BYTES_IN_ALL = 32 << 20  # likewise by many of them
 MAX_REASON = 500  # characters: DuckDB's messages repeat the value that they complain of
 _CHUNK = 1 << 16
 _SPARE = 1 << 16  # bytes that an answer has around its text
+_PATIENCE = 8  # seconds by the clock for each of processor time: the machine may have other work
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Safety constants, not thresholds: no rule of ours comes near them, so nobody needs to tune them."""
+    """Safety constants, not thresholds: no rule of ours comes near them, so nobody needs to tune them.
 
-    seconds: float = 10.0  # wall clock, a question; packaged rules take well below one on eight million rows
+    Seconds are processor time, so that a busy machine stops no rule that an idle one runs.
+    """
+
+    seconds: float = 10.0  # a question; packaged rules take well below one on eight million rows
     seconds_in_all: float = 30.0  # after which no other question is asked: a thousand endless rules are a hang, too
     database_mb: int = 640  # what DuckDB may hold by its own count
     process_mb: int = 1152  # address space of the whole child: DuckDB's arenas, and what escapes its count
@@ -49,20 +53,22 @@ def ask(
     `folder` is where relative paths of the job begin.
     """
     answers: list[Answer | str] = []
-    until = time.monotonic() + limits.seconds_in_all
-    room = MAX_BYTES_IN_ALL
+    until = time.monotonic() + limits.seconds_in_all * _PATIENCE
+    room, spent = MAX_BYTES_IN_ALL, 0.0
     while len(answers) < len(questions):
-        if time.monotonic() >= until:
+        if spent >= limits.seconds_in_all or time.monotonic() >= until:
             reason = f"was not started: those before it took {limits.seconds_in_all:g} s, the most for all together"
         elif room <= 0:
             reason = f"was not started: those before it gave {MAX_BYTES_IN_ALL >> 20} MB, the most for all together"
         else:
             left = {**job, "questions": questions[len(answers) :], "limits": _for_child(limits)}
-            with _started(module, left, folder) as pipe:
-                for answer, size in _answers(pipe, limits):
+            with _started(module, left, folder) as child:
+                for answer, size, seconds in _answers(child, limits):
                     answers.append(answer)
                     room -= size
-                    if time.monotonic() >= until or room <= 0 or len(answers) == len(questions):
+                    spent += seconds
+                    late = spent >= limits.seconds_in_all or time.monotonic() >= until
+                    if late or room <= 0 or len(answers) == len(questions):
                         break
             continue
         answers += [reason] * (len(questions) - len(answers))
@@ -71,12 +77,12 @@ def ask(
 
 def _for_child(limits: Limits) -> dict[str, float]:
     return {"process_mb": limits.process_mb, "seconds": limits.seconds, "parent": os.getpid(),
-            "seconds_in_all": limits.seconds_in_all}  # fmt: skip
+            "seconds_in_all": limits.seconds_in_all, "alarm": limits.seconds * _PATIENCE}  # fmt: skip
 
 
 @contextmanager
-def _started(module: str, job: Job, folder: str) -> Iterator[IO[bytes]]:
-    """The child's answers, as a pipe. It is killed in the end, however that comes."""
+def _started(module: str, job: Job, folder: str) -> Iterator[subprocess.Popen[bytes]]:
+    """The child, which answers on its stdout. It is killed in the end, however that comes."""
     # Nothing of the user's environment reaches the child (no credentials, no start-up hooks) but what Python may need
     # to start at all: clusters install it where the loader does not look by itself.
     env = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "PYTHONHOME") if name in os.environ}
@@ -93,7 +99,7 @@ def _started(module: str, job: Job, folder: str) -> Iterator[IO[bytes]]:
         with suppress(BrokenPipeError):  # it died at once; that it answers nothing says so
             process.stdin.write(json.dumps(job).encode())
             process.stdin.close()
-        yield process.stdout
+        yield process
     finally:
         process.kill()
         with suppress(BrokenPipeError):
@@ -102,23 +108,35 @@ def _started(module: str, job: Job, folder: str) -> Iterator[IO[bytes]]:
         process.wait()
 
 
-def _answers(pipe: IO[bytes], limits: Limits) -> Iterator[tuple[Answer | str, int]]:
-    """Answers and their sizes, until one says that its child is spent."""
+def _answers(child: subprocess.Popen[bytes], limits: Limits) -> Iterator[tuple[Answer | str, int, float]]:
+    """Answers, their sizes and what processor time they took (s), until one says that its child is spent."""
+    assert child.stdout is not None
     held = bytearray()
+    late = f"was stopped after {limits.seconds:g} s, the most that a rule of yours may take"
     while True:
         try:
-            line = _line(pipe.fileno(), held, limits.seconds)
+            line = _line(child.stdout.fileno(), held, limits.seconds * _PATIENCE)
         except TimeoutError:
-            yield f"was stopped after {limits.seconds:g} s, the most that a rule of yours may take", 0
+            yield late, 0, limits.seconds
             return
         try:
             answer = json.loads(line)
         except (ValueError, RecursionError):
-            yield f"was stopped: it took more than {limits.process_mb} MB, or crashed", len(line)
+            if not line and _ended(child) in (-signal.SIGPROF, -signal.SIGALRM):
+                yield late, 0, limits.seconds
+            else:
+                yield f"was stopped: it took more than {limits.process_mb} MB, or crashed", len(line), 0.0
             return
-        yield answer, len(line)
+        yield answer, len(line), answer.pop("seconds")
         if answer.get("spent"):
             return
+
+
+def _ended(child: subprocess.Popen[bytes]) -> int | None:
+    """Exit code of a child whose answers have ended; None if it still runs."""
+    with suppress(subprocess.TimeoutExpired):
+        return child.wait(_PATIENCE)
+    return None
 
 
 def _line(pipe: int, held: bytearray, seconds: float) -> bytes:
@@ -153,33 +171,43 @@ def serve(prepare: Callable[[Job], Work], *, closed: bool = True) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nothing that a library prints may pass for an answer
     work: Work | None = None
     for question in job["questions"]:
-        signal.alarm(int(job["limits"]["seconds"]) + 2)
+        began = time.process_time()
+        _stop_after(job["limits"])
         try:
             if work is None:
                 work = prepare(job)
                 if closed:
                     _close_off()
+                _stop_after(job["limits"])
             answer = work(question)
         except MemoryError:
             reason = f"was stopped: it needed more than {job['limits']['process_mb']} MB of memory"
             answer = {"refused": reason, "spent": True}
         except RecursionError:
             answer = {"refused": "is nested too deeply"}
-        answers.write(f"{_text(answer)}\n")
+        answers.write(f"{_text(answer, time.process_time() - began)}\n")
         answers.flush()
         if answer.get("spent"):
             return
 
 
-def _text(answer: Answer) -> str:
+def _stop_after(limits: Mapping[str, float]) -> None:
+    """End this process when it has computed for as long as a question may take, and in the end if it sleeps."""
+    signal.setitimer(signal.ITIMER_PROF, limits["seconds"])
+    signal.alarm(int(limits["alarm"]) + 1)
+
+
+def _text(answer: Answer, seconds: float) -> str:
+    answer = {**answer, "seconds": seconds}
     if "refused" in answer:
-        answer = {**answer, "refused": _short(str(answer["refused"]))}
+        answer["refused"] = _short(str(answer["refused"]))
     try:
         text = json.dumps(answer)
     except (RecursionError, MemoryError):
         text = " " * (MAX_BYTES + 1)
     if len(text) > MAX_BYTES:
-        text = json.dumps({"refused": f"gives more than {MAX_BYTES >> 20} MB; select fewer columns or rows"})
+        reason = f"gives more than {MAX_BYTES >> 20} MB; select fewer columns or rows"
+        text = json.dumps({"refused": reason, "seconds": seconds})
     return text
 
 
@@ -190,6 +218,7 @@ def _short(text: str) -> str:
 def _limit(limits: Mapping[str, float]) -> None:
     import resource  # only POSIX has it, and only the child needs it
 
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C reaches the child as well: it has nothing to tidy up
     _die_with(int(limits["parent"]))
     size, cpu = int(limits["process_mb"]) << 20, int(limits["seconds_in_all"] + limits["seconds"]) + 2

@@ -16,7 +16,7 @@ from gpudiag.errors import GpudiagError
 from gpudiag.gate.config import Suppression
 from gpudiag.gate.result import AbsentFinding, Baseline, Doubt, KnownFinding, SuppressionCheck
 from gpudiag.model import Finding, Loop, Place, Report, vocabulary
-from gpudiag.text.templating import pct
+from gpudiag.text.format import pct
 
 
 class Absent(NamedTuple):
@@ -37,16 +37,23 @@ def absent(report: Report, baseline: Baseline) -> Absent:
     return Absent(gone, unseen, small)
 
 
-def doubted(entry: KnownFinding, report: Report, settings: Mapping[str, float], *, failed: bool) -> AbsentFinding:
-    """The entry with what speaks against its being fixed: the time it cost is still lost, or something new fails."""
-    doubt, reason = _doubt(entry, report, settings, failed)
+def doubted(
+    entry: KnownFinding, report: Report, parts: Sequence[str], settings: Mapping[str, float], *, failed: bool
+) -> AbsentFinding:
+    """The entry with what speaks against its being fixed: the time it cost is still lost, or something new fails.
+
+    parts: of the time budget, those that its rule explains.
+    """
+    doubt, reason = _doubt(entry, report, parts, settings, failed)
     return AbsentFinding(**dict(entry), doubt=doubt, reason=reason)
 
 
-def _doubt(entry: KnownFinding, report: Report, settings: Mapping[str, float], failed: bool) -> tuple[Doubt, str]:
+def _doubt(
+    entry: KnownFinding, report: Report, parts: Sequence[str], settings: Mapping[str, float], failed: bool
+) -> tuple[Doubt, str]:
     part = settings["known_hidden_part"]
     enough = entry.worth * part if entry.worth else settings["known_grown_share"]
-    for key in vocabulary.of(entry.code):
+    for key in parts:
         loop, share = _still(key, entry, report)
         if vocabulary.is_idle(key) and loop and share * loop.share_of_span >= enough:
             return (

@@ -21,6 +21,7 @@ def check(
     config: Config,
     baseline: Baseline | None,
     settings: Mapping[str, float],
+    budget_parts: Mapping[str, Sequence[str]],
     today: date,
     *,
     files: Sequence[str] = (),
@@ -29,7 +30,8 @@ def check(
     codes: Collection[str] = (),
 ) -> CheckResult:
     """Check the report and return what was checked and what failed. today: the day on which suppressions are looked at;
-    codes: of all rules there are, if the configuration's are to be looked up.
+    codes: of all rules there are, if the configuration's are to be looked up; budget_parts: by a rule's code, the parts
+    of the time budget that its findings explain.
     """
     budgets = check_budgets(config, report, settings)
     judged = findings.check_findings(config, report, baseline, settings, today)
@@ -50,7 +52,10 @@ def check(
         unchecked_fails=strict,
         budgets=budgets,
         findings=judged,
-        gone=tuple(doubted(entry, report, settings, failed=not passed) for entry in missing.gone),
+        gone=tuple(
+            doubted(entry, report, budget_parts.get(entry.code, ()), settings, failed=not passed)
+            for entry in missing.gone
+        ),
         unseen=missing.unseen,
         suppressions=tuple(baselines.remarkable(config.findings.suppress, everything, today, notice)),
         unknown_rules=_unknown_rules(config.findings, {*codes, *(one.code for one in everything)} if codes else ()),
@@ -59,13 +64,22 @@ def check(
 
 
 def updated_baseline(
-    report: Report, config: Config, before: Baseline | None, settings: Mapping[str, float], today: date
+    report: Report,
+    config: Config,
+    before: Baseline | None,
+    settings: Mapping[str, float],
+    budget_parts: Mapping[str, Sequence[str]],
+    today: date,
 ) -> Baseline:
     """The baseline with which no finding of this report fails. What may only be hidden stays in it."""
     before = before or Baseline()
     missing = absent(report, before)
-    failed = not check(report, config, before, settings, today).passed
-    hidden = [entry for entry in missing.gone if doubted(entry, report, settings, failed=failed).doubt != "none"]
+    failed = not check(report, config, before, settings, budget_parts, today).passed
+    hidden = [
+        entry
+        for entry in missing.gone
+        if doubted(entry, report, budget_parts.get(entry.code, ()), settings, failed=failed).doubt != "none"
+    ]
     kept = findings.accepted(config, report, before, settings, today)
     return baselines.ordered((*kept, *missing.unseen, *missing.small, *hidden))
 

@@ -9,7 +9,7 @@ from gpudiag.gate import baseline as baselines
 from gpudiag.gate.config import Config, Findings
 from gpudiag.gate.result import Baseline, FindingCheck, KnownFinding
 from gpudiag.model import SEVERITIES, Finding, Report
-from gpudiag.text.templating import pct
+from gpudiag.text.format import pct
 
 
 def check_findings(

@@ -11,7 +11,6 @@ from gpudiag.gate.budgets import MEASURES, lacks
 from gpudiag.gate.config import LONGEST
 from gpudiag.model import Loop, Report
 
-SMALL = 0.05  # of the steady time: a loop below is no business of a first budget
 HEAD = """\
 # What `gpudiag check` holds a capture to. Figures are those of {files}, with a margin.
 
@@ -35,7 +34,7 @@ def text(report: Report, settings: Mapping[str, float], accept: str, baseline: s
     """The file, ready to be written. accept: the command that writes the baseline."""
     files = ", ".join(item.file.rsplit("/", 1)[-1] for item in report.inputs[:3]) or "one report"
     parts = [HEAD.format(files=_shown(files), accept=_shown(accept), baseline=baseline)]
-    loops = [loop for loop in report.run.loops if loop.share_of_span >= SMALL]
+    loops = [loop for loop in report.run.loops if loop.share_of_span >= settings["start_min_share"]]
     parts += [_table(loop, name, settings) for name, loop in {_name(loop): loop for loop in reversed(loops)}.items()]
     if not loops:
         parts.append('# No loop was found in it: a budget needs a timeline.\n# [budgets.longest]\n# idle = "20 %"\n')

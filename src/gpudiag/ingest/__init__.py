@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sqlite3
 from collections.abc import Callable
@@ -57,7 +56,7 @@ def _ingest(path: Path, con: duckdb.DuckDBPyConnection, workdir: Path, say: Say)
     # The drivers cost 100 ms to import: only reading pays for them.
     import adbc_driver_manager
 
-    from gpudiag.ingest import derived
+    from gpudiag.ingest import derived, registry
     from gpudiag.ingest.file_kind import COMPRESSIONS, detect, most_bytes
 
     file, kind = path, detect(path)
@@ -67,7 +66,7 @@ def _ingest(path: Path, con: duckdb.DuckDBPyConnection, workdir: Path, say: Say)
         file = unpack(path, kind, workdir, judge=lambda head: most_bytes(head, path.stat().st_size, path))
         kind = detect(file, shown=path)
     try:
-        _read(file, kind, con, workdir, path, say)
+        registry.read(kind, registry.InputFile(file, path, con, workdir, say))
         derived.write(con)
     # SQLite quotes what it stumbles over, and Python fails on it where that is not UTF-8.
     except (duckdb.Error, sqlite3.Error, adbc_driver_manager.Error, UnicodeDecodeError) as error:
@@ -75,7 +74,8 @@ def _ingest(path: Path, con: duckdb.DuckDBPyConnection, workdir: Path, say: Say)
             raise  # the store's memory or disk is full, which is no fault of the capture's
         if _NO_MEMORY.search(str(_first(error))):
             raise MemoryError from error
-        reason = " ".join(str(_first(error)).split("\n\n")[0].split()).replace(str(file.absolute()), _name(path))[:200]
+        reason = " ".join(str(_first(error)).split("\n\n")[0].split())
+        reason = reason.replace(str(file.absolute()), registry.name_of(path))[:200]
         raise GpudiagError(f"{path}: cannot be read, it may be damaged ({reason}); export the report again.") from error
     except OSError as error:
         reason = error.strerror or str(error)
@@ -87,34 +87,3 @@ def _first(error: BaseException) -> BaseException:
     while isinstance(error.__context__, duckdb.Error):
         error = error.__context__
     return error
-
-
-def _name(path: Path) -> str:
-    """The file's name as text: on disk it may be any bytes."""
-    return os.fsencode(path.name).decode("utf-8", "replace")
-
-
-def _read(file: Path, kind: str, con: duckdb.DuckDBPyConnection, workdir: Path, path: Path, say: Say) -> None:
-    if kind == "ncu_csv":
-        from gpudiag.ingest.ncu import reader as ncu
-
-        ncu.read(file, con, path)
-        return
-    if kind == "ncu_rep":
-        from gpudiag.ingest.ncu import report
-
-        report.read(file, con, workdir, path)
-        return
-    from gpudiag.ingest.nsys import reader
-    from gpudiag.ingest.sources.parquet import ParquetSource
-    from gpudiag.ingest.sources.sqlite import SqliteSource
-
-    if kind == "nsys_rep":
-        from gpudiag.ingest.nsys.export import export
-
-        file = export(file, workdir, path)
-    source = ParquetSource(file, con) if file.is_dir() else SqliteSource(file, con, say)
-    try:
-        reader.read(source, con, _name(path))
-    finally:
-        source.close()

@@ -10,13 +10,12 @@ from contextlib import closing
 from pathlib import Path
 
 from gpudiag.errors import GpudiagError
-from gpudiag.ingest import unsupported
+from gpudiag.ingest import registry, unsupported
 from gpudiag.ingest.sources.sqlite import schema, tables
 
 HEAD = 65_536
 """Bytes looked at: enough for every header, and for the first keys of a trace."""
 
-SUPPORTED = ("nsys_sqlite", "nsys_parquet", "nsys_rep", "ncu_csv", "ncu_rep")
 COMPRESSIONS = {b"\x1f\x8b": "gz", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 
 _DATABASE = "sqlite"
@@ -25,7 +24,7 @@ _JOURNAL = bytes.fromhex("d9d505f920a163d7")
 
 
 def detect(path: Path, shown: Path | None = None) -> str:
-    """The kind of a file or folder: one of SUPPORTED, or gz, xz, zstd for a compressed file. Pipes are not opened.
+    """The kind of a file or folder: one of the registry, or gz, xz, zstd for a compressed file. Pipes are not opened.
 
     Raises GpudiagError with one sentence for anything that cannot be read; it names `shown`, the user's file, when
     `path` is what was unpacked from it.
@@ -72,16 +71,14 @@ def _of(head: bytes, name: Path, *, unpacked: bool) -> str:
             if unpacked:
                 raise GpudiagError(f"{name}: the file is compressed twice; decompress it once and give the result.")
             return compression
-    if kind := _binary(head):
+    if head.startswith(b"SQLite format 3\x00"):
+        return _DATABASE
+    if kind := registry.kind_of(head):
         return kind
-    text = _decoded(head)
+    text = registry.decoded(head)
     said = unsupported.of_bytes(head)
     if text is not None and not said:
-        # ncu prints its own messages (==PROF==) before the header.
-        lines = text.lstrip("\ufeff \t\r\n").splitlines()[:400]
-        if any(map(_is_ncu_header, lines)):
-            return "ncu_csv"
-        semicolons = any(_is_ncu_header(line.replace(";", ",")) for line in lines)
+        semicolons = registry.ncu_header(text.replace(";", ","))
         said = unsupported.SEMICOLONS if semicolons else unsupported.of_text(text)
     raise GpudiagError(f"{name}: {said or unsupported.UNKNOWN}.")
 
@@ -107,17 +104,6 @@ def _folder(path: Path) -> str:
         f"{path}: this folder holds no Nsight Systems tables; give a report, or a folder written by"
         " `nsys export --type=parquetdir`."
     )
-
-
-def _binary(head: bytes) -> str | None:
-    if head.startswith(b"SQLite format 3\x00"):
-        return _DATABASE
-    if head.startswith(b"NVR\x00"):
-        return "ncu_rep"
-    # The same header since 2018: .nsys-rep files, and .qdrep files as they were called until 2021.
-    if head.startswith(b"NVIDIA Tegra Profiler Report"):
-        return "nsys_rep"
-    return None
 
 
 def _sqlite(path: Path, head: bytes, size: int, name: Path) -> str:
@@ -172,17 +158,3 @@ def _begins(file: str, beginning: bytes) -> bool:
             return beside.read(len(beginning)) == beginning
     except OSError:
         return False
-
-
-def _is_ncu_header(line: str) -> bool:
-    header = line.strip().lstrip("\ufeff")
-    return header.startswith(('"ID",', "ID,")) and "Kernel Name" in header
-
-
-def _decoded(head: bytes) -> str | None:
-    """The text of a text file; None for binary data. PowerShell writes UTF-16 when it redirects."""
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return head[: len(head) // 2 * 2].decode("utf-16", "replace")
-    if b"\x00" in head[:1024]:
-        return None
-    return head.decode("utf-8", "replace")

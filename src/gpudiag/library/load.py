@@ -7,10 +7,8 @@ Parsing checks shape and names only; what a query does is checked by `sqlcheck` 
 from __future__ import annotations
 
 import re
-import warnings
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Iterable
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -18,27 +16,13 @@ from typing import Any
 from gpudiag.errors import GpudiagError
 from gpudiag.library import folder as rulefolder
 from gpudiag.library import former_names, yaml_file
+from gpudiag.library.catalogue import CREATES, Capability, Library
 from gpudiag.library.remedy import RemedyText, parse_remedy
-from gpudiag.library.rule_file import check_edits, near, parse_rule, validate
-from gpudiag.model import Frozen, Param, Rule, Text
+from gpudiag.library.rule_file import check_edits, parse_rule, validate
+from gpudiag.model import Frozen, Param, Rule
 
 _NOT_RULES = {"settings.yaml", "capabilities.yaml", "renamed.yaml"}
-
-
-class Capability(Frozen):
-    """One kind of evidence: what it is, how to say that it is missing, and the flag that records it."""
-
-    meaning: Text
-    missing: Text
-    flag: Text
-    used_by: Text | None = None
-    """What uses it, where no rule asks for it by name."""
-    reserved: Text | None = None
-    """What will use it, where nothing does yet: no page advises to record it."""
-
-
-class RenamedRuleWarning(FutureWarning):
-    """A rule was named by an id that it no longer has."""
+_TEST_PRESETS = Path("test_presets.yaml")  # read by those who run tests alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,115 +35,6 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: {self.text}"
-
-
-@dataclass(frozen=True)
-class Library:
-    """Everything the tool knows. Immutable; `with_overrides` gives another one."""
-
-    rules: tuple[Rule, ...] = ()
-    views: tuple[tuple[str, str], ...] = ()
-    user_views: tuple[tuple[str, str], ...] = ()
-    remedies: Mapping[str, RemedyText] = field(default_factory=dict)
-    settings: Mapping[str, Param] = field(default_factory=dict)
-    capabilities: Mapping[str, Capability] = field(default_factory=dict)
-    sources: Mapping[str, yaml_file.YamlFile] = field(default_factory=dict)
-    user_codes: frozenset[str] = frozenset()
-    former: former_names.FormerNames = field(default_factory=former_names.FormerNames)
-    former_used: frozenset[str] = frozenset()
-    """Former names in the rules of the user."""
-
-    @cached_property
-    def by_code(self) -> dict[str, Rule]:
-        return {rule.code: rule for rule in self.rules}
-
-    @property
-    def packaged_rules(self) -> tuple[Rule, ...]:
-        """Rules that ship with the tool and may run in this process."""
-        return tuple(rule for rule in self.rules if rule.code not in self.user_codes)
-
-    @property
-    def user_rules(self) -> tuple[Rule, ...]:
-        """Rules from the user's folders: these run in the sandbox only."""
-        return tuple(rule for rule in self.rules if rule.code in self.user_codes)
-
-    @cached_property
-    def view_names(self) -> frozenset[str]:
-        """Packaged views and macros that rules may use: all but those whose name begins with an underscore.
-
-        What a user's file creates is known only once DuckDB's parser has read it: see `sandbox.create_views`.
-        """
-        names = (match[1].lower() for _, sql in self.views for match in _CREATES.finditer(sql))
-        return frozenset(name for name in names if not name.startswith("_"))
-
-    @property
-    def setting_values(self) -> dict[str, float]:
-        return {name: param.value for name, param in self.settings.items()}
-
-    def find(self, code_or_id: str) -> Rule:
-        """The rule of that code, id or former id. Raises GpudiagError with the nearest names."""
-        if rule := self.named(code_or_id):
-            return rule
-        names = [name for rule in self.rules for name in (rule.code, rule.id)]
-        raise GpudiagError(f"There is no rule {code_or_id!r}{near(code_or_id, names)}; see `gpudiag rules list`.")
-
-    def named(self, code_or_id: str) -> Rule | None:
-        """The rule of that code, id or former id, if there is one. Warns of a former id."""
-        rules = self.by_code | {rule.id: rule for rule in self.rules}
-        name = code_or_id.lower()
-        if rule := rules.get(code_or_id.upper()) or rules.get(name):
-            return rule
-        if rule := rules.get(self.former.rules.get(name, "")):
-            warnings.warn(f"The rule {name} is now called {rule.id} ({rule.code}).", RenamedRuleWarning, stacklevel=3)
-        return rule
-
-    def capability(self, name: str) -> Capability | None:
-        """The capability called `name`; `ncu_*` stands for any section that has no entry of its own."""
-        known, section = self.capabilities.get(name), self.capabilities.get("ncu_*")
-        if known or section is None or not name.startswith("ncu_"):
-            return known
-        texts = {key: text.replace("{section}", name.removeprefix("ncu_")) for key, text in section if text}
-        return section.model_copy(update=texts)
-
-    def with_overrides(self, values: Mapping[str, float]) -> Library:
-        """The library with other thresholds: `H01.min_idle_share` or `settings.idle_noise_ns` → value.
-
-        A rule may also be named by its id: `launch-bound.min_idle_share`.
-        """
-        rules, settings = dict(self.by_code), dict(self.settings)
-        for name, value in self._present(values).items():
-            owner, _, param = name.partition(".")
-            if owner not in rules and (rule := self.named(owner)):
-                owner = rule.code
-            if owner == "settings" and param in settings:
-                settings[param] = settings[param].model_copy(update={"value": float(value)})
-            elif owner in rules and param in rules[owner].params:
-                changed = rules[owner].params[param].model_copy(update={"value": float(value)})
-                params = {**rules[owner].params, param: changed}
-                rules[owner] = rules[owner].model_copy(update={"params": params})
-            else:
-                hint = near(name, self._threshold_names) or "; see `gpudiag rules show CODE`."
-                raise GpudiagError(f"There is no threshold {name!r}{hint}")
-        return replace(self, rules=tuple(rules[rule.code] for rule in self.rules), settings=settings)
-
-    def _present(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Thresholds by their present names; warns of a former one."""
-        present: dict[str, float] = {}
-        codes = {rule.id: rule.code for rule in self.rules}
-        for name, value in values.items():
-            owner, _, param = name.partition(".")
-            by_code = f"{codes.get(owner, owner)}.{param}"
-            new, factor = (name, 1.0) if name in self._threshold_names else self.former.setting(by_code)
-            if new not in (name, by_code) and new in self._threshold_names:
-                warnings.warn(f"--set {name}: is now called {new}.", former_names.FormerNameWarning, stacklevel=3)
-            known = new in self._threshold_names
-            present[new if known else name] = value * factor if known else value
-        return present
-
-    @property
-    def _threshold_names(self) -> list[str]:
-        own = [f"settings.{name}" for name in self.settings]
-        return own + [f"{rule.code}.{name}" for rule in self.rules for name in rule.params]
 
 
 def packaged_dir() -> Path:
@@ -200,10 +75,13 @@ def load(
 def scan(
     user_dirs: Iterable[Path] = (), *, packaged: Path | None = None, edits: frozenset[str] | None = None
 ) -> tuple[Library, list[Problem]]:
-    """As `load`, but keeps going: what could be read, and every problem found."""
+    """As `load`, but keeps going: what could be read, and every problem found. A file among the folders is one rule."""
     scanner = _Scanner(edits)
     scanner.folder(packaged or packaged_dir(), own=True)
     for folder in user_dirs:
+        if Path(folder).is_file():
+            scanner.rule_file(Path(folder))
+            continue
         if not Path(folder).is_dir():
             raise GpudiagError(f"{folder}: is not a folder; --rules wants a folder of rules.")
         if packaged or not is_packaged(Path(folder)):
@@ -253,8 +131,15 @@ class _Scanner:
             except GpudiagError as error:
                 self._problem(path, error)
 
+    def rule_file(self, path: Path) -> None:
+        """Read one rule of the user's, without the folder around it."""
+        try:
+            self._rule(path, path.resolve().parent.name, own=False)
+        except GpudiagError as error:
+            self._problem(path, error)
+
     def _file(self, path: Path, inside: Path, own: bool) -> None:
-        if path.name.endswith(".test.yaml"):
+        if path.name.endswith(".test.yaml") or inside == _TEST_PRESETS:
             return
         if inside.parts[0] == "views":
             if path.suffix == ".sql":
@@ -296,7 +181,7 @@ class _Scanner:
         if not own:
             sql, used = self.former.view(sql)
             self.former_used |= used
-        names = [match[1].lower() for match in _CREATES.finditer(sql)]
+        names = [match[1].lower() for match in CREATES.finditer(sql)]
         if not names:
             raise GpudiagError(f"{path}: creates no view or macro; write `create view NAME as select …`.")
         for name in names:
@@ -320,6 +205,3 @@ class _Scanner:
                 into[name] = validate(model, value, file, (name,))
         except GpudiagError as error:
             self._problem(path, error)
-
-
-_CREATES = re.compile(r"^[ \t]*create\s+(?:or\s+replace\s+)?(?:view|macro)\s+\"?(\w+)", re.I | re.M)

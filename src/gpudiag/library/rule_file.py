@@ -41,6 +41,12 @@ def near(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {' or '.join(matches)}?" if matches else ""
 
 
+def near_or_all(name: str, known: Iterable[str]) -> str:
+    """`; did you mean …?` for a misspelt name, or all that are known where none is like it."""
+    known = sorted(known)
+    return near(name, known) or f"; known are {', '.join(known) or 'none'}"
+
+
 def parse_rule(file: yaml_file.YamlFile, family: str = "") -> Rule:
     """A rule file's content. Raises GpudiagError."""
     if not isinstance(file.data, dict):
@@ -65,4 +71,4 @@ def check_edits(rule: Rule, file: yaml_file.YamlFile, known: frozenset[str] | No
         for number, edit in enumerate(edits):
             if edit not in known:
                 where = file.where((*loc, number))
-                raise GpudiagError(f"{where}: {'.'.join(loc)}: {edit!r} is no edit{near(edit, known)}.")
+                raise GpudiagError(f"{where}: {'.'.join(loc)}: {edit!r} is no edit{near_or_all(edit, known)}.")

@@ -19,12 +19,12 @@ from gpudiag.loops.periodicity import find_repetitions, iteration_starts
 Connection = duckdb.DuckDBPyConnection
 
 _PRODUCT = "product"  # what kernel_role calls a product of matrices
-_THREADS = 3  # how many are asked for a loop: a bound on the cost
+_THREADS = 3  # that are asked for a loop: a bound on the cost, not a threshold
 # Kernels that any program may launch anywhere: their names say nothing of the loop.
 _UNTELLING_ROLES = ("pointwise", "cast", "layout")
 _UNTELLING = re.compile(r"elementwise|multi_tensor_apply|^reduce_kernel$|^CatArray|^(cupy_)?copy|^kernel2?$", re.I)
 _FOREVER = 2**62  # later than any time stamp
-_TRIES = 3  # how many further stretches of one sequence are: likewise
+_TRIES = 3  # further stretches of one sequence that are asked: likewise
 
 
 def loop_from_period(con: Connection, process: int, settings: Settings, *, late: bool = True) -> Found | None:
@@ -91,8 +91,8 @@ def _readings(operations: list[_Event]) -> list[dict[tuple[str, str], str]]:
     readings: dict[tuple[int, ...], dict[tuple[str, str], str]] = {}
     for reading in (by_short, by_full, by_full | products, by_short | products):
         first: dict[str, int] = {}
-        told_apart = tuple(first.setdefault(name, len(first)) for name in reading.values())
-        readings.setdefault(told_apart, reading)
+        numbered = tuple(first.setdefault(name, len(first)) for name in reading.values())
+        readings.setdefault(numbered, reading)
     return list(readings.values())
 
 
@@ -162,12 +162,12 @@ def _repeated(
     con: Connection, process: int, events: list[_Event], symbols: dict[tuple[str, str], str], settings: Settings
 ) -> Iterator[Found]:
     """Yield what repeats, the stretch that does so for the longest time first."""
-    match, least = settings["period_match"], int(settings["min_iterations"])
+    least = int(settings["min_iterations"])
     sequence = [symbols.get((event.full, event.short), event.full) for event in events]
     waits = [0] + [b.start - a.end for a, b in pairwise(events)]
     for period, first, last in find_repetitions(sequence, [event.start for event in events], settings):
         inside = events[first:last]
-        starts = iteration_starts(sequence[first:last], waits[first:last], period, match)
+        starts = iteration_starts(sequence[first:last], waits[first:last], period, settings)
         if len(starts) < least:
             continue
         begins = np.array([inside[i].start for i in starts])

@@ -8,11 +8,11 @@ from itertools import chain, compress, islice
 from operator import eq, ne
 from statistics import median
 
-# How much of a long sequence is looked at to find its period, and how many distances are tried: cost bounds, not
-# thresholds (a period longer than a third of this stretch is treated as unknown).
-_STRETCH = 30_000
-_DISTANCES = 64
-_STEPS = 9  # an operation of which an iteration holds fewer shows the iteration's length
+# Bounds on the cost of a search, not thresholds: a period longer than a third of the stretch is treated as unknown.
+_STRETCH = 30_000  # operations of a long sequence that are looked at
+_RARE = 8  # kinds of operations whose distances are counted, the rarest first
+_DISTANCES = 64  # of which so many are tried, the most frequent first
+_WAITS = 64  # iterations whose waits say where one begins
 
 
 def find_repetitions(
@@ -27,7 +27,7 @@ def find_repetitions(
     skipped = max(0, len(sequence) - _STRETCH)
     body = sequence[skipped:]
     found = []
-    for distance in _likely(body, min_iterations):
+    for distance in _likely(body, settings):
         start, stop = _stretch(body, distance, match)
         if stop - start >= min_iterations * distance:
             found.append((times[skipped + stop - 1] - times[skipped + start], -distance, start, stop))
@@ -62,10 +62,10 @@ def find_period(sequence: Sequence[str], settings: Mapping[str, float]) -> int |
     Looks at the later part, where a program has warmed up; the period must fit `min_iterations` times.
     """
     match, min_iterations = settings["period_match"], int(settings["min_iterations"])
-    body = sequence[len(sequence) // 4 :][:_STRETCH]
+    body = sequence[_warm(sequence, settings) :][:_STRETCH]
     if len(body) < 2 * min_iterations:
         return None
-    likely, times = _likely(body, min_iterations), settings["period_longer_times"]
+    likely, times = _likely(body, settings), settings["period_longer_times"]
     for period in likely:
         odd = _mismatches(body, period)
         if odd > (1 - match) * (len(body) - period) or not _whole(body, period, settings):
@@ -77,8 +77,9 @@ def find_period(sequence: Sequence[str], settings: Mapping[str, float]) -> int |
     return None
 
 
-def _likely(body: Sequence[str], min_iterations: int) -> list[int]:
+def _likely(body: Sequence[str], settings: Mapping[str, float]) -> list[int]:
     """Distances at which operations often return, shortest first."""
+    min_iterations, occurrences = int(settings["min_iterations"]), int(settings["period_occurrences"])
     last: dict[str, int] = {}
     distances: Counter[int] = Counter()
     for index, what in enumerate(body):
@@ -89,11 +90,11 @@ def _likely(body: Sequence[str], min_iterations: int) -> list[int]:
     counts = Counter(body)
     rare = [what for what, n in counts.items() if n >= min_iterations]
     rare.sort(key=lambda what: counts[what])
-    for what in rare[:8]:
+    for what in rare[:_RARE]:
         seen = [index for index, other in enumerate(body) if other == what]
         runs = [index for index in seen if index == 0 or body[index - 1] != what]  # of each run of equals the first
         for places in (seen, runs):
-            for step in range(1, _STEPS):
+            for step in range(1, occurrences + 1):
                 distances.update(b - a for a, b in zip(places, places[step:], strict=False))
     return sorted(
         distance for distance, _ in distances.most_common(_DISTANCES) if distance * min_iterations <= len(body)
@@ -116,14 +117,16 @@ def _regular(body: Sequence[str], period: int, settings: Mapping[str, float]) ->
     return {what for what, n in Counter(body).items() if n * period >= least}
 
 
-def iteration_starts(sequence: Sequence[str], waits: Sequence[int], period: int, match: float) -> list[int]:
+def iteration_starts(
+    sequence: Sequence[str], waits: Sequence[int], period: int, settings: Mapping[str, float]
+) -> list[int]:
     """Index of each iteration's first operation; an iteration begins where the host paused longest before launching.
 
     waits: host time before each operation's launch, any unit.
     """
-    middle = _steady_offset(sequence, period)
+    match, middle = settings["period_match"], _steady_offset(sequence, period, settings)
     by_phase = [
-        median(waits[i] for i in range(middle + phase, min(len(waits), middle + 64 * period), period) or [middle])
+        median(waits[i] for i in range(middle + phase, min(len(waits), middle + _WAITS * period), period) or [middle])
         for phase in range(period)
     ]
     phase = max(range(period), key=lambda p: by_phase[p]) if period > 1 else 0
@@ -140,9 +143,14 @@ def iteration_starts(sequence: Sequence[str], waits: Sequence[int], period: int,
     return starts
 
 
-def _steady_offset(sequence: Sequence[str], period: int) -> int:
+def _warm(sequence: Sequence[str], settings: Mapping[str, float]) -> int:
+    """The index from which the program counts as warmed up."""
+    return int(settings["period_warm_up_share"] * len(sequence))
+
+
+def _steady_offset(sequence: Sequence[str], period: int, settings: Mapping[str, float]) -> int:
     """An index, not near the start, from which two whole periods agree."""
-    first = len(sequence) // 4
+    first = _warm(sequence, settings)
     for index in range(first, len(sequence) - 2 * period):
         if sequence[index : index + period] == sequence[index + period : index + 2 * period]:
             return index

@@ -13,23 +13,16 @@ from gpudiag.model.diff import (
     Times,
 )
 from gpudiag.model.evidence import EvidenceItem
+from gpudiag.model.finding import EvidenceLabel, Finding, Gain, Place, Remedy, RemedyGain
+from gpudiag.model.kernel import Cause, Kernel, Stall
 from gpudiag.model.report import (
-    Cause,
-    EvidenceLabel,
-    Finding,
-    Gain,
     Input,
-    Kernel,
     KernelUse,
     Loop,
     Note,
-    Place,
-    Remedy,
-    RemedyGain,
     Report,
     Run,
     Selected,
-    Stall,
     Suppressed,
     Tool,
     Unevaluated,
@@ -37,6 +30,7 @@ from gpudiag.model.report import (
     Whole,
 )
 from gpudiag.model.rule import (
+    PLACE_KINDS,
     Basis,
     Clear,
     Code,
@@ -61,6 +55,7 @@ from gpudiag.model.rule import (
 from gpudiag.model.vocabulary import SEVERITIES, Framework, Severity
 
 __all__ = [
+    "PLACE_KINDS",
     "SEVERITIES",
     "Basis",
     "BudgetChange",

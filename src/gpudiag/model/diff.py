@@ -6,7 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from gpudiag.model.report import Place, Tool
+from gpudiag.model.finding import Place
+from gpudiag.model.report import Tool
 from gpudiag.model.rule import Frozen
 from gpudiag.model.vocabulary import Severity
 

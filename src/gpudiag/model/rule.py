@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from gpudiag.model.evidence import EvidenceItems
-from gpudiag.model.vocabulary import Severity
+from gpudiag.model.vocabulary import BUDGET, Severity
 
 
 class Frozen(BaseModel):
@@ -21,6 +21,13 @@ Role = Literal["profiler_overhead"]
 Status = Literal["draft", "stable", "deprecated"]
 GainKind = Literal["expected", "upper_bound", "lower_bound", "test_needed"]
 Basis = Literal["run", "loop", "window", "kernel"]
+PlaceKind = Literal["python", "nvtx", "kernel"]
+PLACE_KINDS: dict[str, str] = {
+    "python": "lines of the program, from the Python samples around the row's calls and operations",
+    "nvtx": "the NVTX range in the row's column `nvtx_path`",
+    "kernel": "the kernel in the row's column `kernel`, with its source lines where a profile has them",
+}
+"""What `locate` may hold, with its meaning for authors."""
 Ids = Literal["api_calls", "gpu_ops", "ranges", "profiles", "idle_intervals"]
 Code = Annotated[str, StringConstraints(pattern=r"^[A-Z]+[0-9]{2,3}$", max_length=16)]
 Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=80)]
@@ -34,16 +41,33 @@ Word = Annotated[str, StringConstraints(max_length=400)]
 Edit = Annotated[
     str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=80), Field(json_schema_extra={"format": "edit"})
 ]
+
+
+def _budget_part(name: str) -> str:
+    if name not in BUDGET:
+        raise ValueError(f"{name!r} is no part of the time budget; there are {', '.join(BUDGET)}")
+    return name
+
+
+BudgetPart = Annotated[str, AfterValidator(_budget_part), Field(json_schema_extra={"enum": list(BUDGET)})]
 Question = Annotated[str, StringConstraints(strip_whitespace=True, max_length=160, pattern=r"^[^\n{}]+\?$")]
 Need = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*(\|[a-z][a-z0-9_]*)*$", max_length=200)]
 ParamName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=80)]
 
 
+Source = Literal["measured", "ncu", "docs", "judgement"]
+
+
 class Param(Frozen):
-    """A threshold: its value, unit and reason. Users override the value by `CODE.name=value`."""
+    """A threshold: its value, unit, source and reason. Users override the value by `CODE.name=value`."""
 
     value: float = Field(allow_inf_nan=False, description="the threshold, in that unit")
     unit: Word = Field(description="ns, us, ms, bytes, share (0 to 1), count, percent …")
+    source: Source | None = Field(
+        default=None,
+        description="where the value comes from: measured, ncu (a rule of Nsight Compute), docs (of a vendor or a "
+        "paper, with its address in `why` or `references`) or judgement; packaged rules always say it",
+    )
     why: Prose = Field(description="why this value and not another")
 
 
@@ -137,7 +161,11 @@ class Rule(Frozen):
     price: Price | None = Field(default=None, description="what its fix is worth; findings only")
     confidence: Confidence = Field(default="high", description="high, medium or low")
     confidence_reason: Prose | None = Field(default=None, description="said in the report when confidence is not high")
-    locate: tuple[Literal["python", "nvtx", "kernel"], ...] = Field(default=(), description="how places are named")
+    locate: tuple[PlaceKind, ...] = Field(default=(), description="how places are named: python, nvtx, kernel")
+    budget: tuple[BudgetPart, ...] = Field(
+        default=(),
+        description="the parts of the time budget that its findings explain; none where that is no single one",
+    )
     message: Prose = Field(description="Jinja; sees places (rows), total (sums), params, loop, per (an iteration)")
     why: Prose = Field(description="why it costs time")
     question: Question | None = Field(

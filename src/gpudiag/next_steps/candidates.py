@@ -9,7 +9,7 @@ from itertools import chain
 import duckdb
 
 from gpudiag.evaluate.engine import Evaluation
-from gpudiag.library.load import Library
+from gpudiag.library.catalogue import Library
 from gpudiag.model import Finding, Loop, Price, Row, Rule, Run
 from gpudiag.replay.edited_graph import EditedGraph
 from gpudiag.replay.edits import registry
@@ -20,7 +20,7 @@ from gpudiag.store import query
 
 Connection = duckdb.DuckDBPyConnection
 
-HALF = 0.5
+HALF = 0.5  # not a threshold: the question that the sentences name, what a kernel twice as fast would save
 _HALVED = Rule.model_construct(price=Price(kind="expected", on="gpu_ops", expected=(SHRINK_KERNEL.name,)))
 
 

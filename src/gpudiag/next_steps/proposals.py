@@ -12,13 +12,12 @@ from gpudiag.diagnosis import verdict as verdicts
 from gpudiag.model import Finding, Frozen, Loop, Row, Run, Selected, Verdict
 from gpudiag.next_steps import ncu_command
 from gpudiag.next_steps.candidates import KernelCandidate, LoopView, launches
-from gpudiag.text.templating import byte_size, clean, code, num, pct, plural
+from gpudiag.text.format import byte_size, clean, code, num, pct, plural
 
 Connection = duckdb.DuckDBPyConnection
 
 State = Literal["profile", "fix_first", "known", "profiled", "no_kernel", "cannot_tell"]
 SIZES = {"expected": "about", "lower_bound": "at least", "upper_bound": "up to"}
-LITTLE = 0.01  # of an iteration: nothing that anybody would notice
 NAMED = 2  # kernels that a sentence names; the others are counted
 
 
@@ -78,7 +77,7 @@ def next_steps(
     ranked = sorted((c for view in loops for c in view.open), key=lambda c: (-c.worth, c.row["name"], c.loop.id))
     chosen = ranked[: int(settings["next_kernels"])]
     first = _first(loops, findings)
-    lead = _lead(*first) if first else ""
+    lead = _lead(*first, settings) if first else ""
     if not chosen:
         return _nothing(con, settings, loops, first)
     files = ncu_command.files(c.name for c in chosen)
@@ -110,13 +109,13 @@ def _first(loops: Sequence[LoopView], findings: Sequence[Finding]) -> tuple[Loop
     return None
 
 
-def _lead(view: LoopView, finding: Finding) -> str:
+def _lead(view: LoopView, finding: Finding, settings: Mapping[str, float]) -> str:
     """Say what comes first, and why its kernels need no profile yet."""
     worth = f"{SIZES.get(finding.gain.kind, 'about')} {pct(finding.gain.share)} of {_loop_name(view.loop)}"
     named = f"{finding.code} ({finding.title})"
     if finding is view.first:
         heavy, rival = view.heaviest, "no kernel matters before that"
-        if heavy and heavy.saved >= LITTLE:
+        if heavy and heavy.saved >= settings["next_named_share"]:
             rival = f"{code(heavy.name)} would have to be twice as fast to save {pct(heavy.saved)}"
         return f"Fix {named} before any kernel: that would save {worth}; {rival}."
     kernels = view.explained.get(finding.code)
@@ -131,12 +130,12 @@ def _nothing(
 ) -> NextSteps:
     """Explain why no kernel is proposed."""
     if first and first[1] is first[0].first:
-        return NextSteps(state="fix_first", text=_lead(*first), code=first[1].code)
+        return NextSteps(state="fix_first", text=_lead(*first, settings), code=first[1].code)
     done = [c.name for view in loops for c in view.profiled]
     if done:
-        return _profiled(done, loops, first)
+        return _profiled(done, loops, _lead(*first, settings) if first else "", first[1].code if first else None)
     if first:
-        return NextSteps(state="known", text=_lead(*first), code=first[1].code)
+        return NextSteps(state="known", text=_lead(*first, settings), code=first[1].code)
     main = loops[0]
     if _graph_share(con, main.loop) >= settings["min_share_bound"]:
         text = (
@@ -147,11 +146,11 @@ def _nothing(
     return NextSteps(state="no_kernel", text=_no_kernel(main))
 
 
-def _profiled(kernels: Sequence[str], loops: Sequence[LoopView], first: tuple[LoopView, Finding] | None) -> NextSteps:
-    """Nothing is left to measure: what was found is in the other report."""
-    if first:
-        text = f"{_lead(*first)} Every other kernel worth a profile has one ({_names(kernels)})."
-        return NextSteps(state="profiled", text=text, code=first[1].code)
+def _profiled(kernels: Sequence[str], loops: Sequence[LoopView], lead: str, first: str | None) -> NextSteps:
+    """Nothing is left to measure: the other report says what was found. lead: what comes first, by that rule."""
+    if lead:
+        text = f"{lead} Every other kernel worth a profile has one ({_names(kernels)})."
+        return NextSteps(state="profiled", text=text, code=first)
     found = next((finding for view in loops for finding in view.measured), None)
     says = f"what to fix there, {found.code} ({found.title}) first" if found else "what was found there"
     text = f"Every kernel worth a profile has one ({_names(kernels)}): `gpudiag explain` says {says}."

@@ -34,9 +34,9 @@ def order_ops(edges: Edges, record: LoopTrace, enter: Ints, op: Ints, settings: 
     own_copy = np.zeros(m, dtype=bool)
     own_copy[known] = (ops.kind[known] == 2) & (calls.end[ops.call[known]] >= ops.end[known])
     queued = behind[stream_lag[behind] <= settings["idle_noise_ns"]]
-    gap = float(np.median(stream_lag[queued])) if len(queued) else 1000.0
+    gap = float(np.median(stream_lag[queued])) if len(queued) else settings["replay_stream_gap_ns"]
     prompt = known[launch_lag[known] <= np.minimum(longest, launch_lag[known].min(initial=np.inf) + longest)]
-    usual = float(np.percentile(launch_lag[prompt], 5)) if len(prompt) else 5000.0
+    usual = float(np.percentile(launch_lag[prompt], 5)) if len(prompt) else settings["replay_launch_lag_ns"]
     limit = np.where(own_copy, np.inf, longest)
 
     by_launch = launch_lag <= nearest

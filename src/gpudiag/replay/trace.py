@@ -263,10 +263,8 @@ def _asleep(con: Connection, window: Window, thread: Ints, begin: Floats, end: F
     ).fetchnumpy()
     for number in np.unique(columns["thread"]):
         mine, theirs = np.flatnonzero(thread == number), columns["thread"] == number
-        starts, ends = (
-            columns["start"][theirs].astype(float),
-            np.maximum.accumulate(columns["end"][theirs].astype(float)),
-        )
+        starts = columns["start"][theirs].astype(float)
+        ends = np.maximum.accumulate(columns["end"][theirs].astype(float))
         total = np.concatenate(
             [[0.0], np.cumsum(np.maximum(ends - np.maximum(starts, np.concatenate([[-np.inf], ends[:-1]])), 0))]
         )

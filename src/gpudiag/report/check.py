@@ -22,7 +22,7 @@ from gpudiag.report import json_format
 from gpudiag.report.code_review.locations import common_folder
 from gpudiag.report.wording.words import BUDGET, SIZES, duration, plural
 from gpudiag.text.escape import code, plain, prose
-from gpudiag.text.templating import num, pct
+from gpudiag.text.format import num, pct
 
 STATES = {"broken": "**broken:** ", "unknown": "**not checked:** ", "kept": "kept: "}
 FIGURES: dict[str, Callable[[float], str]] = {"ms": duration, "share": pct, "launches": num}

@@ -12,7 +12,7 @@ from gpudiag.report.markdown import Safe, environment
 from gpudiag.report.wording import diff_words, words
 from gpudiag.report.wording.diff_words import signed
 from gpudiag.text import escape, kernel_names
-from gpudiag.text.templating import num, pct
+from gpudiag.text.format import num, pct
 
 LOOPS = 3
 KERNELS = 10
@@ -43,7 +43,7 @@ def parts(
     left = [f for f in diff.findings if f.state != "new" or f.head_fingerprint not in summary]
     groups = [(state, [f for f in left if f.state == state]) for state in HEADINGS]
     same = [finding for finding in diff.findings if finding.state == "unchanged"]
-    profiled = kernel_names.told_apart(n for c in diff.profiles[:PROFILES] for n in (c.name, c.head_name) if n)
+    profiled = kernel_names.distinguished(n for c in diff.profiles[:PROFILES] for n in (c.name, c.head_name) if n)
     view: dict[str, Any] = {
         "diff": diff,
         "title": Safe(title),
@@ -112,7 +112,7 @@ def _loop(change: LoopChange) -> dict[str, Any]:
         name += f" (now {escape.code(change.head_name)})"
     iterations = f"{change.base.iterations:,} iterations before, {change.head.iterations:,} now"
     span = f", {pct(change.share_of_span)} of all steady time" if change.share_of_span < 0.995 else ""
-    names = kernel_names.told_apart(n for k in change.kernels[:KERNELS] for n in (k.name, k.renamed) if n)
+    names = kernel_names.distinguished(n for k in change.kernels[:KERNELS] for n in (k.name, k.renamed) if n)
     rows = diff_words.times(change) + [_category(row) for row in change.budget]
     return {
         "name": Safe(name),

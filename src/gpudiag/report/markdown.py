@@ -15,12 +15,12 @@ from gpudiag.model import Finding, Loop, Note, Place, Remedy, Report, Unevaluate
 from gpudiag.report.code_review.locations import common_folder
 from gpudiag.report.wording import evidence_words, kernel_words, words
 from gpudiag.text import escape
-from gpudiag.text.templating import clause, pct
+from gpudiag.text.format import clause, pct
 
 PLACES = 5
 LOOPS = 3
 KERNELS = 10
-KERNELS_TOLD = 3
+KERNELS_EXPLAINED = 3
 NAMED_CLEAR = 12  # causes not found: more are listed by their codes
 FIXES = 2
 NOTES = 2
@@ -71,7 +71,7 @@ def view(report: Report, limit: int | None = None) -> dict[str, Any]:
         "other_kernels": [kernel for kernel in small if not kernel.causes],
         "by_kernel": len(kernels) > 1,
         "listed_ranks": {f.rank for f in report.findings},
-        "told_kernels": [kernel for kernel in kernels if kernel_words.explained(kernel)][:KERNELS_TOLD],
+        "explained_kernels": [kernel for kernel in kernels if kernel_words.explained(kernel)][:KERNELS_EXPLAINED],
         "faulty": faulty,
         "in_timeline": any(kernel.share_of_loop is not None for kernel in kernels),
         "findings": _summary(full, loops, report.run.frameworks, folder, guessed=not report.run.loops),

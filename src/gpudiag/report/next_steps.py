@@ -10,7 +10,7 @@ from gpudiag.report import json_format
 from gpudiag.report.markdown import Safe, environment
 from gpudiag.report.wording import words
 from gpudiag.text import escape
-from gpudiag.text.templating import num, pct
+from gpudiag.text.format import num, pct
 
 WIDTH = 100
 INDENT = "    "

@@ -16,7 +16,7 @@ from gpudiag.ingest import unsupported
 from gpudiag.model import Finding, Framework, Kernel, Remedy, Report, Rule, Unevaluated
 
 if TYPE_CHECKING:
-    from gpudiag.library.load import Library
+    from gpudiag.library.catalogue import Library
 
 SUFFIX = ".json"
 LARGEST = 100_000_000  # bytes; a report has some hundred thousand

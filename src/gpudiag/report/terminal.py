@@ -21,7 +21,8 @@ STYLES = {
     "markdown.h3": "bold yellow",
 }
 DUMB = ("dumb", "unknown")
-CLEAR_LINE = "\r\x1b[K"
+_PROGRESS_WIDTH = 79
+CLEAR_LINE = f"\r{' ' * _PROGRESS_WIDTH}\r"  # spaces: NO_COLOR asks for no escape codes at all
 
 
 def on_terminal(stream: TextIO) -> bool:
@@ -67,7 +68,7 @@ def progress(stream: TextIO | None = None) -> Iterator[Callable[[str], None]]:
     lock = threading.Lock()
 
     def draw() -> None:
-        stream.write(f"{CLEAR_LINE}{middle(one_line(latest), 79)}")
+        stream.write(f"{CLEAR_LINE}{middle(one_line(latest), _PROGRESS_WIDTH)}")
         stream.flush()
 
     def late() -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gpudiag.errors import GpudiagError
 from gpudiag.loops.clip import Chosen, TimeFilter
 from gpudiag.loops.iteration_bounds import NEVER, Bounds, Ints, queued, reached
-from gpudiag.text.templating import clean, plural
+from gpudiag.text.format import clean, plural
 
 Connection = duckdb.DuckDBPyConnection
 NAMED = 8

@@ -9,7 +9,7 @@ import duckdb
 
 from gpudiag.errors import GpudiagError
 from gpudiag.selection.spec import Selection
-from gpudiag.text.templating import clean
+from gpudiag.text.format import clean
 
 Connection = duckdb.DuckDBPyConnection
 NAMED = 8

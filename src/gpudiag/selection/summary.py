@@ -8,7 +8,7 @@ import duckdb
 
 from gpudiag.model import Row, Selected, Whole
 from gpudiag.store import query
-from gpudiag.text.templating import clean, code, dur, num, pct, plural
+from gpudiag.text.format import clean, code, dur, num, pct, plural
 
 NAMED = 4
 """Ranges, processes and so on that are named; the rest is counted."""

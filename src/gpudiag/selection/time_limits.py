@@ -9,7 +9,7 @@ import duckdb
 from gpudiag.errors import GpudiagError
 from gpudiag.loops.clip import Chosen, TimeFilter
 from gpudiag.selection.spec import Selection
-from gpudiag.text.templating import dur
+from gpudiag.text.format import dur
 
 Connection = duckdb.DuckDBPyConnection
 _NEVER, _FOREVER = -(2**62), 2**62

@@ -23,6 +23,7 @@ _VIEW = re.compile(r"((?:^[ \t]*--[^\n]*\n)*)^create\s+(?:or\s+replace\s+)?(view
 _NO_NAMES = re.compile(r"--[^\n]*|'[^']*'")  # comments and texts name no view
 _WORD = re.compile(r"\w+")
 _MATERIALISED = re.compile(r"^[ \t]*--[ \t]*materialised:", re.M)
+_SETTING = re.compile(r"\bsetting\('(\w+)'\)")
 
 
 # Optimiser passes that weigh alternatives by size: on a small store they cost more than they can save.
@@ -76,7 +77,8 @@ def load_settings(con: Connection, settings: Mapping[str, float]) -> None:
     """Fill the `setting` table, and define the macro `setting(name)` that views read it through.
 
     The macro holds the values as constants, so that the planner sees numbers. A view that names a setting nobody
-    defined fails to run: it must not compare with NULL and stay silent.
+    defined fails to run: it must not compare with NULL and stay silent. Views and macros that are loaded afterwards
+    have their settings written into them.
     """
     con.execute("delete from setting")
     if settings:
@@ -93,7 +95,9 @@ def load_views(con: Connection, views: Iterable[tuple[str, str]], *, side_by_sid
     Tables that do not need one another are filled side by side, unless the store is inside a transaction of `con`,
     which other cursors cannot see.
     """
-    load_macros(con, views := list(views))
+    literals = setting_literals(con)
+    views = [(file, with_settings(sql, literals)) for file, sql in views]
+    _load_macros(con, views)
     pending = {name: (file, statement) for file, sql in views for name, statement in _named_views(sql)}
     references = {
         name: (set(_WORD.findall(_NO_NAMES.sub("", statement))) & pending.keys()) - {name}
@@ -122,6 +126,24 @@ def _calls(statement: str, names: AbstractSet[str]) -> bool:
     return not names.isdisjoint(_WORD.findall(_NO_NAMES.sub("", statement)))
 
 
+def setting_literals(con: Connection) -> Mapping[str, str]:
+    """The value of each setting as SQL writes it, of the type that the macro has."""
+    values = con.execute("from setting").fetchall()
+    if not values:
+        return {}
+    ((kind,),) = con.execute(f"select typeof(setting('{values[0][0]}'))").fetchall()
+    return {name: f"{value!r}::{kind}" for name, value in values}
+
+
+def with_settings(sql: str, literals: Mapping[str, str]) -> str:
+    """SQL with the value of each known setting in place of `setting('name')`.
+
+    The macro has a branch for each of some hundred settings, which every use of it plans anew: most of the time of
+    planning a view with three uses.
+    """
+    return _SETTING.sub(lambda use: literals.get(use[1], use[0]), sql)
+
+
 def _create(con: Connection, file: str, statement: str) -> None:
     try:
         con.execute(as_stored(statement))
@@ -138,6 +160,11 @@ def _named_views(sql: str) -> Iterator[tuple[str, str]]:
 
 def load_macros(con: Connection, views: Iterable[tuple[str, str]]) -> None:
     """Create only the macros, each after those that it calls: finding loops needs them before views show anything."""
+    literals = setting_literals(con)
+    _load_macros(con, ((file, with_settings(sql, literals)) for file, sql in views))
+
+
+def _load_macros(con: Connection, views: Iterable[tuple[str, str]]) -> None:
     pending: dict[str, tuple[str, str]] = {}
     for file, sql in views:
         for statement in split_views(sql):

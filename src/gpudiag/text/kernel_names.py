@@ -12,7 +12,7 @@ LONGEST = 2 * NAME_LIMIT
 _BREAKS = "<>(), :"
 
 
-def told_apart(names: Iterable[str]) -> dict[str, str]:
+def distinguished(names: Iterable[str]) -> dict[str, str]:
     """Name → short form, none of them twice."""
     alike: dict[str, list[str]] = defaultdict(list)
     for name in dict.fromkeys(names):

@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 from gpudiag.model import Row
+from gpudiag.text.format import clean
 
-MAX_NAME = 200  # characters: demangled template instances run to kilobytes, and nobody reads them
 MAX_REACH = 50  # places, and entries of their lists, that a template can reach: no sentence tells more
 MAX_COLUMNS = 200  # likewise, of a row or a structure in it
-
-# Control characters could drive a terminal, bidirectional and invisible ones could disguise a name.
-_UNSAFE = re.compile(
-    r"[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]+"
-)
-
-
-def clean(text: str) -> str:
-    """`text` on one line, without control, bidirectional or invisible characters, shortened in its middle."""
-    text = _UNSAFE.sub(" ", text).strip()
-    if len(text) > MAX_NAME:
-        text = f"{text[: MAX_NAME * 3 // 4]}…{text[-MAX_NAME // 4 :]}"
-    return text
 
 
 class Traced(str):

@@ -13,7 +13,7 @@ from typing import Any
 
 import duckdb
 
-from gpudiag.text.templating import clean
+from gpudiag.text.format import clean
 from gpudiag.timeline.model import Name, Slice
 
 Connection = duckdb.DuckDBPyConnection

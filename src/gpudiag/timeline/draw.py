@@ -9,7 +9,7 @@ import duckdb
 
 from gpudiag.model import Finding, Loop, Run
 from gpudiag.replay.gains import GainCalculator, PricedFinding
-from gpudiag.text.templating import plural
+from gpudiag.text.format import plural
 from gpudiag.timeline import tracks
 from gpudiag.timeline.fix_preview import sketch
 from gpudiag.timeline.model import Picture

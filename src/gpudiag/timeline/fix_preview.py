@@ -12,7 +12,7 @@ from gpudiag.model import Finding
 from gpudiag.replay.edited_graph import EditedGraph
 from gpudiag.replay.gains import PricedFinding
 from gpudiag.replay.trace import Floats
-from gpudiag.text.templating import clean
+from gpudiag.text.format import clean
 from gpudiag.timeline.model import Name, Row, Sketch, Slice
 
 Connection = duckdb.DuckDBPyConnection
@@ -56,7 +56,7 @@ def _drawn(con: Connection, bare: Sketch, now: Replayed, then: Replayed) -> Sket
     wanted = (bare.before_ms * 1e6, bare.after_ms * 1e6)
     off = [abs(length * scale / goal - 1) for length, goal in zip(lengths, wanted, strict=True) if goal > 0]
     iteration = int(np.argmin(np.sum(off, axis=0)))
-    if len(off) < 2 or any(float(one[iteration]) > 0.2 for one in off):
+    if len(off) < 2 or any(float(one[iteration]) > now[0].settings["drawn_off_share"] for one in off):
         return None
     names = _names(con, now[0])
     rows = [

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import duckdb
 
 from gpudiag.model import Finding, Loop
-from gpudiag.text.templating import clean, dur, plural
+from gpudiag.text.format import clean, dur, plural
 from gpudiag.timeline import relations
 from gpudiag.timeline.downsampler import Canvas
 from gpudiag.timeline.model import Row, Slice, Strip
@@ -22,7 +22,6 @@ DEPTH_RUN = 2
 STREAMS = 6
 THREADS = 3
 DEVICES = 8
-AHEAD = 0.5  # of an iteration: less is no more than the queue of a few launches
 
 
 class Iteration(NamedTuple):
@@ -172,12 +171,14 @@ def _ahead(con: Connection, iteration: Iteration) -> list[str]:
     """Say how long before the iteration the host had started most of its work, where that is a good part of it."""
     row = con.execute(
         """
-        select median(o.start - a.start) from analysed_gpu_op o join analysed_api_call a on a.id = o.api_call
-        where o.process = ? and o.start >= ? and o.start < ?
+        select median(o.start - a.start) as ahead_ns
+        from analysed_gpu_op o join analysed_api_call a on a.id = o.api_call
+        where o.process = $process and o.start >= $start and o.start < $end
+        having ahead_ns >= setting('drawn_ahead_share') * ($end - $start)
         """,
-        [iteration.process, iteration.start, iteration.end],
+        {"process": iteration.process, "start": iteration.start, "end": iteration.end},
     ).fetchone()
-    if not row or row[0] is None or row[0] < AHEAD * (iteration.end - iteration.start):
+    if not row:
         return []
     return [f"The CPU ran {dur(float(row[0]))} ahead: the calls drawn here belong to later work."]
 

@@ -247,7 +247,7 @@ def test_a_child_that_sleeps_ends_by_itself(file: Path, tmp_path: Path) -> None:
     """Where the kernel does not tell it of its parent's end, the alarm does: a sleeping rule uses no time of a CPU."""
     job = {
         "questions": [None],
-        "limits": {"process_mb": 1152, "seconds": -1, "parent": os.getpid(), "seconds_in_all": 9},
+        "limits": {"process_mb": 1152, "seconds": 9, "alarm": 0, "parent": os.getpid(), "seconds_in_all": 9},
     }
     code = (
         "import time\nimport gpudiag.evaluate.sandbox_worker as child\n"

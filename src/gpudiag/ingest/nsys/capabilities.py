@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from gpudiag.ingest.nsys.ids import Capture, append
+from gpudiag.ingest.nsys.ids import Capture
+from gpudiag.ingest.rows import append
 from gpudiag.ingest.sources.base import quoted, texts
 
 State = Literal["recorded", "not_recorded", "unknown"]

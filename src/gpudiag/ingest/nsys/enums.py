@@ -78,7 +78,7 @@ def read_enums(source: Source) -> Enums:
 
 
 def case(column: str, words: Mapping[int, str], default: str = "'unknown'") -> str:
-    """SQL that iterations a number column into its word; NULL stays NULL only if `default` is."""
+    """SQL that gives the word for a number column; NULL stays NULL only if `default` is."""
     whens = " ".join(f"when {number} then '{word}'" for number, word in sorted(words.items()))
     return f"case {column} {whens} else {default} end" if whens else default
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import duckdb
 
@@ -19,8 +18,8 @@ from gpudiag.ingest.nsys.devices import Gpus, StreamKey
 from gpudiag.ingest.nsys.enums import Enums
 from gpudiag.ingest.nsys.lookup import relation
 from gpudiag.ingest.nsys.owners import only_process
+from gpudiag.ingest.rows import Rows, append
 from gpudiag.ingest.sources.base import Source, ints, texts
-from gpudiag.schema import BY_NAME
 
 _IDENTIFIED = (
     "input", "name", "process", "thread", "device", "stream", "api_call", "gpu_op", "nvtx_range", "py_sample",
@@ -42,8 +41,6 @@ _SHORTER = "more than are distinguished; record a shorter time."
 
 _SETTLED_FROM = 100_000
 """Rows of a batch that is committed at once."""
-
-Rows = list[tuple[Any, ...]]
 
 
 class Beyond(Exception):
@@ -114,18 +111,6 @@ def start(con: duckdb.DuckDBPyConnection, source: Source, enums: Enums) -> Captu
     capture = Capture(con, source, enums, known, dict(next_ids), next_ids, names_in_store=next_ids["name"] > 0)
     capture.alone = only_process(con, source)
     return capture
-
-
-def append(con: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str], rows: Rows) -> None:
-    """Insert rows in one statement, whatever their number."""
-    if not rows:
-        return
-    types = {column.name: column.type for column in BY_NAME[table].columns}
-    values = ", ".join(f"unnest(${n}::{types[name]}[])" for n, name in enumerate(columns, 1))
-    listed = ", ".join(f'"{name}"' for name in columns)
-    con.execute(
-        f'insert into "{table}" ({listed}) select {values}', [list(column) for column in zip(*rows, strict=True)]
-    )
 
 
 _SAVED = {

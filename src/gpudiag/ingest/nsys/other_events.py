@@ -6,7 +6,6 @@ from gpudiag.ingest.nsys.api import SANE
 from gpudiag.ingest.nsys.enums import case
 from gpudiag.ingest.nsys.ids import (
     Capture,
-    append,
     discover_processes,
     discover_threads,
     extent,
@@ -19,6 +18,7 @@ from gpudiag.ingest.nsys.ids import (
 )
 from gpudiag.ingest.nsys.lookup import relation
 from gpudiag.ingest.nsys.owners import owned
+from gpudiag.ingest.rows import append
 from gpudiag.ingest.sources.base import ints, texts
 
 

@@ -10,6 +10,7 @@ import duckdb
 from gpudiag.errors import GpudiagError
 from gpudiag.ingest.nsys import api, capabilities, devices, gpu_ops, ids, lookup, nvtx, other_events, sync
 from gpudiag.ingest.nsys.enums import read_enums
+from gpudiag.ingest.rows import append
 from gpudiag.ingest.sources.base import Source, ints, texts
 from gpudiag.tracing import stage
 
@@ -91,7 +92,7 @@ def _input(capture: ids.Capture, file: str) -> None:
         rows = capture.source.rows(table, texts("name", "value"), wanted)
         stated |= {_METADATA[name]: value for name, value in rows if value}
     producer = (stated["producer"] or "").removeprefix("NVIDIA ")
-    ids.append(
+    append(
         capture.con,
         "input",
         ("id", "kind", "producer", "producer_version", "schema_version", "file", "clock_offset_ns"),

@@ -17,7 +17,7 @@ from gpudiag.report.github.comment_limits import private
 from gpudiag.report.markdown import Safe, section, view
 from gpudiag.report.wording import words
 from gpudiag.text import escape
-from gpudiag.text.templating import pct
+from gpudiag.text.format import pct
 
 WHY = 240  # characters: two or three sentences
 TITLE = 200

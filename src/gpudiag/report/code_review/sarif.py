@@ -23,7 +23,7 @@ from gpudiag.report.github.annotation import OTHERS, Alert, alerts, line_of, sub
 from gpudiag.report.json_format import tidy
 from gpudiag.report.wording import words
 from gpudiag.text.escape import authored, bare, prose, terminal
-from gpudiag.text.templating import pct
+from gpudiag.text.format import pct
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 ROOT, ELSEWHERE = "%SRCROOT%", "RECORDED"

@@ -65,7 +65,7 @@ def render(report: Report, picture: Picture | None = None) -> str:
         "script": trusted(script),
         "script_digest": trusted(digest(script)),
         "budgets": [_budget(loop, seen) for loop in seen["loops"]],
-        "other_loops_told": block(markdown.section("other_loops", seen)),
+        "other_loops_text": block(markdown.section("other_loops", seen)),
         "strips": [track.view(one) for one in shown],
         "width": track.WIDTH,
         "captions": {one.key: _caption(one, report) for one in shown},
@@ -73,10 +73,10 @@ def render(report: Report, picture: Picture | None = None) -> str:
             NO_TIMELINE if picture is None else "No GPU work was recorded, so there is nothing to draw."
         ),
         "sketch": track.view(fix) if fix else None,
-        "sketch_told": _sketch_told(report, fix) if fix else "",
-        "kernels_told": block(markdown.section("kernels", seen)),
+        "fix_preview_text": _fix_preview_text(report, fix) if fix else "",
+        "kernels_text": block(markdown.section("kernels", seen)),
         "rooflines": roofline.rooflines(seen["kernels"]),
-        "stalls": [kernel for kernel in seen["told_kernels"] if kernel.stalls],
+        "stalls": [kernel for kernel in seen["explained_kernels"] if kernel.stalls],
         "before_findings": block(markdown.section("before_findings", seen)),
         "findings": findings,
         "gain_kinds": kinds.GAIN,
@@ -92,7 +92,7 @@ def _contents(view: Mapping[str, Any], rest: Mapping[str, str]) -> list[Link]:
         Link("time", "Time") if view["budgets"] else None,
         Link("timeline", "Timeline"),
         Link("after", "After the first fix") if view["sketch"] else None,
-        Link("kernels", "Kernels") if view["kernels_told"] else None,
+        Link("kernels", "Kernels") if view["kernels_text"] else None,
         Link("findings", "Findings", len(view["findings"])) if view["findings"] else None,
     ]
     return [*(link for link in links if link), *(Link(name, title) for name, title in rest.items())]
@@ -137,7 +137,7 @@ def _caption(one: Strip, report: Report) -> dict[str, Markup]:
     }
 
 
-def _sketch_told(report: Report, fix: Strip) -> Markup:
+def _fix_preview_text(report: Report, fix: Strip) -> Markup:
     first = next(f for f in report.findings if f.gain.kind != "test_needed")
     loops = {loop.id: loop for loop in report.run.loops}
     gain = words.gain(first, loops)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gpudiag.model import Kernel
 from gpudiag.report.html.markup import name
 from gpudiag.report.wording import kernel_words
-from gpudiag.text.templating import num, pct
+from gpudiag.text.format import num, pct
 
 KERNELS = 10
 DECADES = 3  # more need no marks between them

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from gpudiag.report.html import kinds
 from gpudiag.report.html.markup import data, name, trusted
 from gpudiag.report.wording.words import plural
-from gpudiag.text.templating import dur
+from gpudiag.text.format import dur
 from gpudiag.timeline.model import Name, Row, Slice, Strip
 
 WIDTH = 4000  # units across the static drawing

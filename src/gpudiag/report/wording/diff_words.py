@@ -7,7 +7,7 @@ from pathlib import PurePath
 from gpudiag.model import FindingChange, LoopChange, Place, ProfileChange, Ratio, Side, Times
 from gpudiag.report.wording import kernel_words, words
 from gpudiag.text import escape
-from gpudiag.text.templating import pct
+from gpudiag.text.format import pct
 
 MINUS = "−"
 TIMES = 2.0  # a change by this factor reads better as one than in percent

@@ -9,7 +9,7 @@ from gpudiag.model import EvidenceItem, EvidenceLabel, Finding
 from gpudiag.report.wording.words import duration
 from gpudiag.text import former_evidence, iteration_words
 from gpudiag.text.escape import code, plain
-from gpudiag.text.templating import byte_size, num, pct
+from gpudiag.text.format import byte_size, num, pct
 
 _NAMED = 3  # of a list of names; the others are counted
 

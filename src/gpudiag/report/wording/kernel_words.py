@@ -8,7 +8,7 @@ from typing import Any
 from gpudiag.model import Cause, Kernel, Stall
 from gpudiag.report.wording.words import SIZES, duration
 from gpudiag.text import escape
-from gpudiag.text.templating import byte_size, num, pct
+from gpudiag.text.format import byte_size, num, pct
 
 UNITS = {
     "dram": "DRAM bandwidth",

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from gpudiag.diagnosis.source_location import PLACES
 from gpudiag.model import Finding, Gain, Loop, Remedy, vocabulary
 from gpudiag.text.escape import code, plain, prose
-from gpudiag.text.templating import dur, pct
+from gpudiag.text.format import dur, pct
 
 FRAMEWORKS: dict[str, str] = {key: words.name if key != "any" else "" for key, words in vocabulary.FRAMEWORKS.items()}
 BUDGET = {key: f"**{words.label}**: {words.meaning}" for key, words in vocabulary.BUDGET.items()}

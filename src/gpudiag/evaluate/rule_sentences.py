@@ -1,4 +1,4 @@
-"""The sentences of a rule for the rows of one loop."""
+"""The sentences of a rule for the rows that it found, a finding for each loop."""
 
 from __future__ import annotations
 

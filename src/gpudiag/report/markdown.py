@@ -218,9 +218,9 @@ def _news(finding: Finding) -> list[Safe]:
     several places, the worst one's part would read as another figure for the same thing.
     """
     totals = finding.evidence.get("totals")
-    summary = {"places"} if finding.where else set()
-    summary |= set(totals) if isinstance(totals, Mapping) else set()
-    facts = {key: value for key, value in finding.evidence.items() if key not in summary}
+    stated = {"places"} if finding.where else set()
+    stated |= set(totals) if isinstance(totals, Mapping) else set()
+    facts = {key: value for key, value in finding.evidence.items() if key not in stated}
     return [
         Safe(fact)
         for fact in words.evidence(facts)
@@ -254,8 +254,8 @@ def _place(place: Place, folder: str, loop: Loop | None) -> Safe:
     if place.function:
         parts.append(f"{'in ' if place.file else ''}{escape.code(place.function)}")
     head = [" ".join(parts)] if parts else []
-    summary = (loop.name, loop.nvtx_path) if loop and (head or place.kernel) else ()
-    if place.nvtx and place.nvtx not in summary:
+    named = (loop.name, loop.nvtx_path) if loop and (head or place.kernel) else ()
+    if place.nvtx and place.nvtx not in named:
         head.append(f"range {escape.code(place.nvtx)}")
     if place.kernel:
         head.append(f"kernel {escape.code(place.kernel)}")

@@ -26,7 +26,7 @@ from gpudiag.report import json_format, saved
 PAGE = corpus.ROOT / "docs" / "diff.md"
 REPEATS = corpus.ROOT / "fixtures" / "repeats"
 GIVEN = 2  # unprofiled times a side; the other processes' are the truth then
-SAME_LOOP = 0.7  # an iteration shorter than this part of the label's iteration is another loop's
+SAME_LOOP = 0.7  # an iteration found that is shorter than this part of the label's is another loop's
 SPLITS = ("development", "validation")
 NOTICE = "<!-- Written by `python -m evaluation.diff_score`; change the program or the captures instead. -->"
 HOW = """
@@ -128,7 +128,7 @@ def pairs(found: dict[str, Report]) -> list[Pair]:
 
 
 def _unprofiled(slug: str, variant: str, report: Report) -> list[float]:
-    """The times of single processes; none where an iteration of the loop is but a part of the iteration."""
+    """The times of single processes; none where the iteration found is only a part of the labelled one."""
     about = corpus.label(slug)["variants"][variant]
     traced = about.get("nsys", {}).get("traced_iteration_ms")
     if not report.run.loops or not traced or not SAME_LOOP < report.run.loops[0].iteration_ms / traced < 1 / SAME_LOOP:
@@ -162,7 +162,7 @@ def _part(count: int, of: int) -> str:
 
 
 def _rates(rows: list[Pair]) -> list[str]:
-    """A line a half of the corpus: summary, inside, both; without and with the unprofiled times."""
+    """A line a half of the corpus: improvement, inside, both; without and with the unprofiled times."""
     lines = [
         "| programs | | improvement | true ratio inside, of those compared | both, of all |", "|:--|:--|--:|--:|--:|"
     ]  # fmt: skip
@@ -170,11 +170,11 @@ def _rates(rows: list[Pair]) -> list[str]:
         those = [row for row in rows if name in ("all", row.split)]
         for how, timed in (("one recording a side", False), (f"and {GIVEN} unprofiled times a side", True)):
             diffs = [(row.timed, row.timed_true) if timed else (row.blind, row.true) for row in those]
-            summary = [diff.state == "improvement" for diff, _ in diffs]
+            improved = [diff.state == "improvement" for diff, _ in diffs]
             held = [holds(diff, true) for diff, true in diffs]
-            both = sum(bool(a and b) for a, b in zip(summary, held, strict=True))
+            both = sum(bool(a and b) for a, b in zip(improved, held, strict=True))
             compared = [inside for inside in held if inside is not None]
-            cells = _part(sum(summary), len(those)), _part(sum(compared), len(compared)), _part(both, len(those))
+            cells = _part(sum(improved), len(those)), _part(sum(compared), len(compared)), _part(both, len(those))
             lines.append(f"| {name} | {how} | {' | '.join(cells)} |")
     return lines
 

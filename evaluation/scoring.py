@@ -22,7 +22,7 @@ from gpudiag.store import database
 Connection = duckdb.DuckDBPyConnection
 
 NEAR_LINES = 8  # a sample names the line being run, which may be another one of a statement or of the planted function
-SAME_LOOP = 0.7  # an iteration shorter than this part of the label's iteration is another loop's
+SAME_LOOP = 0.7  # an iteration found that is shorter than this part of the label's is another loop's
 WORTH = 0.05  # a finding on a healthy program counts when it promises more than this part of the steady time
 UNANNOTATED = "/ranges left out"
 NO_NVTX = "/no-nvtx"

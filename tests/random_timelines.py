@@ -95,7 +95,7 @@ def timelines(draw: st.DrawFn) -> Case:
 
 
 def _drained(ops: list[Case], start: int) -> int:
-    """Iterations begin when the GPU has finished what was queued before, as window.py makes them."""
+    """Iterations begin when the GPU has finished what was queued before, as loops/iteration_bounds.py makes them."""
     while running := [op["end"] for op in ops if op["start"] < start < op["end"]]:
         start = max(running)
     return start

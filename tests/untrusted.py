@@ -1,4 +1,4 @@
-"""Rules, views and folders as a hostile untrusted author would write them. All of it is made up."""
+"""Rules, views and folders as a hostile author would write them. All of it is made up."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def mixed(content: Any, random: Random, other: Any) -> Any:
 
 
 def figures(content: Any, random: Random, _: Any) -> Any:
-    """Every figure scaled, turned or stopped at once."""
+    """Many figures scaled, negated or set to nothing at once."""
     change = random.choice((0, -1, 1e-9, 1e9, 1e12, 0.5, 1e-300))
     for inner, key in _spots(content):
         if (

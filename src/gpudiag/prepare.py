@@ -44,7 +44,7 @@ def analysed(paths: Sequence[Path], options: Options, work: Work[T]) -> T:
     """Return what `work` makes of the captures' store: the one that an earlier run kept, or else one that this run
     keeps.
     """
-    with _summary(paths, options), ThreadPoolExecutor(1) as helper:
+    with _in_a_sentence(paths, options), ThreadPoolExecutor(1) as helper:
         loading = helper.submit(_library, options)  # its imports take as long as reading a small file
         slot = _slot(paths, options)
         if slot and slot.filled():
@@ -63,7 +63,7 @@ def analysed(paths: Sequence[Path], options: Options, work: Work[T]) -> T:
 def opened(paths: Sequence[Path], options: Options = DEFAULT) -> Iterator[tuple[Connection, Library, Path | None]]:
     """The captures, read anew, as a prepared, locked store; with the library, and the store's file for a sandbox."""
     with (
-        _summary(paths, options),
+        _in_a_sentence(paths, options),
         ThreadPoolExecutor(1) as helper,
         _made(paths, options, helper.submit(_library, options), None) as made,
     ):
@@ -71,7 +71,7 @@ def opened(paths: Sequence[Path], options: Options = DEFAULT) -> Iterator[tuple[
 
 
 @contextmanager
-def _summary(paths: Sequence[Path], options: Options) -> Iterator[None]:
+def _in_a_sentence(paths: Sequence[Path], options: Options) -> Iterator[None]:
     """Says in a sentence that memory or disk did not suffice, or that figures cannot be."""
     try:
         yield

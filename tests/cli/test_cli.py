@@ -314,7 +314,7 @@ def authoring(monkeypatch: pytest.MonkeyPatch) -> types.SimpleNamespace:
     stub = types.SimpleNamespace(
         rule_index=lambda library: "| code | title |",
         rule_page=lambda library, code: f"# {code}\n",
-        check=lambda dirs, only=None: [f"{d}: {only}" for d in dirs],
+        check=lambda dirs, only=None, jobs=1: [f"{d}: {only}" for d in dirs],
         scaffold=lambda directory, family, smell, code: [directory / family / f"{smell}.yaml"],
         schema_json=lambda: "{}",
     )

@@ -21,7 +21,7 @@ def script(shell: str) -> str:
 
 
 def offered(line: str, folder: Path) -> list[str]:
-    """What a shell is reported when Tab is pressed at the end of the line: `type,value` each."""
+    """What a shell is offered when Tab is pressed at the end of the line: `type,value` each."""
     words = line.split(" ")
     done = subprocess.run(
         [sys.executable, "-m", "gpudiag"],

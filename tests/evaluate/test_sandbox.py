@@ -1,4 +1,4 @@
-"""A untrusted author's rule can read the store and nothing else, for a while and with some memory."""
+"""An untrusted author's rule can read the store and nothing else, for a while and with some memory."""
 
 from __future__ import annotations
 

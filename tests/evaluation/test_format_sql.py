@@ -1,4 +1,4 @@
-"""The layout of the SQL in rules and views, which `scripts/format_sql.py` makes."""
+"""The layout of the SQL in rules and views, which `evaluation.format_sql` makes."""
 
 from __future__ import annotations
 

@@ -14,6 +14,10 @@ from pathlib import Path
 import pytest
 
 from fuzz.generators import oversized
+from gpudiag import pipeline
+from gpudiag.errors import GpudiagError
+from gpudiag.ingest.sources import sqlite
+from gpudiag.options import Options
 
 pytestmark = pytest.mark.slow
 
@@ -99,3 +103,13 @@ def test_too_little_memory_is_one_true_sentence(addresses: int, tmp_path: Path) 
     )
     assert done.returncode == 2, done.stderr
     assert "ulimit -v" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_a_query_without_end_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No file is known that gets past the checks of its pages; one that did would end in a sentence all the same."""
+    (tmp_path / "report.sqlite").write_bytes(oversized.export())
+    monkeypatch.setattr(sqlite, "STEPS", 1_000_000)
+    endless = "with recursive n(a) as (select 0 union all select a + 1 from n) select max(a) from n"
+    monkeypatch.setattr(sqlite.SqliteSource, "has", lambda source, _: source._schema.execute(endless).fetchone())
+    with pytest.raises(GpudiagError, match="reading it takes longer than a file of its size can need"):
+        pipeline.explain([tmp_path / "report.sqlite"], Options(cached=False))

@@ -1,4 +1,4 @@
-"""Rules, remedies and thresholds as authors write them, and what they are reported when something is wrong."""
+"""Rules, remedies and thresholds as authors write them, and what they read when something is wrong."""
 
 from __future__ import annotations
 

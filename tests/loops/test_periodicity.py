@@ -80,7 +80,7 @@ def test_many_equal_kernels_and_one_other_are_one_iteration(same: int) -> None:
 
 
 @pytest.mark.parametrize("same", [3, 5, 20])
-def test_a_iteration_of_runs_of_equal_kernels_is_found(same: int) -> None:
+def test_an_iteration_of_runs_of_equal_kernels_is_found(same: int) -> None:
     assert find_period((["add"] * same + ["mul"] * same) * 20, SETTINGS) == 2 * same
 
 
@@ -102,7 +102,7 @@ def test_stretches_that_repeat_come_by_how_long_they_do() -> None:
 @given(
     template=st.lists(names, min_size=1, max_size=12, unique=True), repeats=st.integers(8, 40), shift=st.integers(0, 11)
 )
-def test_a_iteration_begins_after_the_longest_pause(template: list[str], repeats: int, shift: int) -> None:
+def test_an_iteration_begins_after_the_longest_pause(template: list[str], repeats: int, shift: int) -> None:
     pause = shift % len(template)
     waits = [100 if index % len(template) == pause else 1 for index in range(len(template) * repeats)]
     starts = iteration_starts(template * repeats, waits, len(template), SETTINGS)

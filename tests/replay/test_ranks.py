@@ -55,7 +55,7 @@ def test_who_is_late_sets_the_pace_for_all() -> None:
     assert last(graphs, meet) == [650, 650]
 
 
-def test_ranks_that_are_late_in_iteration_add_up() -> None:
+def test_ranks_that_alternate_in_being_late_add_up() -> None:
     graphs, meet = job([100, 300, 100], [300, 100, 100], [100, 100, 400])
     assert last(graphs, meet) == [1150, 1150, 1150]
 

@@ -220,7 +220,7 @@ def test_the_list_of_places_tells_their_number() -> None:
         assert "places =" not in text
 
 
-def test_evidence_speaks_of_iterations_and_not_of_iterations() -> None:
+def test_evidence_says_an_iteration_for_per_iteration() -> None:
     facts = news({"launches_per_iteration": 3, "ns_per_iteration": 2e6, "matrix_per_iteration_ns": 1e6})
     assert facts == [
         "launches an iteration = 3", "time an iteration = 2.00 ms", "matrix products an iteration = 1.00 ms"

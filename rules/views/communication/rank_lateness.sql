@@ -14,7 +14,7 @@
 --   spare_ns: as in rank_iteration (ns)
 --   idle_ns: as in rank_iteration (ns)
 --   held_ns: as in rank_iteration (ns)
---   late_ns: how late it comes, in the mean of all iterations (ns)
+--   late_ns: how late it comes, on average over all iterations (ns)
 --   late_each_ns: the same of each iteration (ns)
 create view rank_lateness as
 with lag_of as (

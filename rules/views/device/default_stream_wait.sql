@@ -8,11 +8,10 @@
 --   short: its kernel's base name; null for a copy
 --   blocker_short: the other one's
 --   duration_ns: how long it ran (ns)
---   ready_ns: how long it stood ready while the other one ran, or waited for its own iteration (ns)
+--   ready_ns: how long it stood ready while the other one ran or waited to start (ns)
 --   after_ns: from the other's end to its start (ns)
 --   can_share: whether the two could run together: a copy and a kernel, two directions, or a kernel with fewer blocks
---    than
---              the GPU has multiprocessors
+--    than the GPU has multiprocessors
 create view default_stream_wait as
 with mixed as (
   select w.loop

@@ -17,5 +17,5 @@ from default_stream_wait
 where can_share
   and after_ns <= setting('default_stream_after_ns')
   and ready_ns >= setting('default_stream_ready_ns')
-  -- these are meant to alternate
+  -- these are meant to wait for one another
   and loop not in (select loop from call where regexp_matches(name, 'StreamWaitEvent'));

@@ -13,7 +13,7 @@
 --   busy_share: part of its duration in which its device worked, 0 to 1
 --   read_bytes: bytes read back that the host then looks at; null when it reads nothing
 --   pageable: whether that copy used pageable host memory
---   sends: whether it follows at once after a copy to the GPU: so frameworks wait for one that nobody asked to be
+--   sends: whether it follows at once after a copy to the GPU: as frameworks wait for one that nobody asked to be
 --    asynchronous
 create view blocking_call as
 with caused as (

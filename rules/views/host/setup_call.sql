@@ -9,8 +9,7 @@
 --   n: 1 for the first such call of its process; null where the process's beginning was not selected
 --   phase: cold_start, steady_state or teardown of its process
 --   before_work: whether it returned before its process had any GPU work, or asked for any: only such a call can have
---    created the
---                context; a later one that takes long waited for the GPU
+--    created the context; a later one that takes long waited for the GPU
 create view setup_call as
 with working as (
   select

@@ -2,7 +2,7 @@
 --   profile: references kernel_profile
 --   blocks_per_wave: blocks that the GPU holds at once
 --   rounds: how often its places were filled: waves, or, where all blocks fit at once, blocks for each multiprocessor
---   round_loss: part of the time that the last round leaves empty if all blocks take equally long, 0 to 1
+--   round_loss: part of the time that the last wave leaves empty if all blocks take equally long, 0 to 1
 --   active_share: part of the time that an average multiprocessor had a block, 0 to 1
 --   cycles_per_block: cycles from the start of one block to that of the next, of the whole GPU
 --   starts: whether it is the start of blocks that sets the pace: they start as fast as they can, and most places for

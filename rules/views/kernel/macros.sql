@@ -1,6 +1,6 @@
 -- The 8-byte element type that a kernel's name states, as an array parameter, a template argument or, in generated
--- kernels, a suffix; null when it
--- states none, or a 4-byte one beside it: then nobody knows which of its arrays is the large one.
+-- kernels, a suffix; null when it states none, or a 4-byte one beside it: then nobody knows which of its arrays is the
+-- large one.
 create macro wide_type(name) as
   case
     when not regexp_matches(
@@ -86,9 +86,8 @@ create macro is_cast_kernel(name) as
     );
 
 -- What a kernel does, by its name: `product` (of matrices), `convolution`, `attention` (scores, softmax and weighted
--- sum in one kernel), `softmax`,
--- `cast` (another number type), `layout` (an image's dimensions reordered), `pointwise`, `fused` (a compiler's
--- reduction with pointwise work); else null.
+-- sum in one kernel), `softmax`, `cast` (another number type), `layout` (an image's dimensions reordered), `pointwise`,
+-- `fused` (a compiler's reduction with pointwise work); else null.
 create macro kernel_role(name) as
   case
     when regexp_matches(name, 'flash_?(fwd|bwd|fprop|bprop|attn|decode)|flash::|sdpa|fmha|[Aa]ttention|paged_attn')
@@ -122,8 +121,8 @@ create macro kernel_role(name) as
 -- What a kernel's numbers are, by its name: `half` (bfloat16 or float16), `tf32`, `fp32`, `fp64`, `fp8`, `int8` or
 -- `complex`; null where the name does not say.
 -- What goes in counts, not the sums. `xmma` and `cutlass` say nothing, `f32f32_f32f32` and `simt` are the ordinary
--- cores; `s1688` without a half type is
--- TF32; `nvjet_tst` takes bfloat16, `hsh` float16, `qqtst` FP8, `sss` FP32 as TF32.
+-- cores; `s1688` without a half type is TF32; `nvjet_tst` takes bfloat16, `hsh` float16, `qqtst` FP8, `sss` FP32 as
+-- TF32.
 create macro number_format(name) as
   case
     when regexp_matches(name, 'nvjet_(sm\d+_)?[a-z]') then case regexp_extract(name, 'nvjet_(?:sm\d+_)?([a-z])', 1)

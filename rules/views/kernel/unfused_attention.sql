@@ -1,4 +1,4 @@
--- A kernel of an attention that runs as several: a product, a softmax and a product after one another in a stream,
+-- A kernel of an attention that runs as several: a product, a softmax and a product one after another in a stream,
 -- with pointwise work and copies between.
 --   loop: references loop
 --   op: references gpu_op

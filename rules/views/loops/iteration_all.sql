@@ -3,7 +3,7 @@
 --   ordinal: 0 for the first iteration in its process
 --   duration_ns: how long it took (ns)
 --   in_steady_state: false for warm-up iterations
---   analysed: false for those after enough of them; how long these took is recognised by the host, which may run
+--   analysed: false for those after enough of them; how long these took is known from the host alone, which may run
 --    ahead
 create view iteration_all as
 select

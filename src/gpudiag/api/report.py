@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from gpudiag.timeline.model import Picture
 
-RECOGNISED = 5
+PRINTED = 5
 """Findings that `print(report)` names."""
 
 
@@ -106,10 +106,10 @@ class Report:
         from gpudiag.text.escape import one_line
 
         lines = [self.verdict.text]
-        for finding in self.data.findings[:RECOGNISED]:
+        for finding in self.data.findings[:PRINTED]:
             place = next((f" ({p.file}:{p.line})" for p in finding.where if p.file and p.line), "")
             lines.append(f"{finding.rank}. {finding.code} {finding.title}{place}")
-        more = len(self.data.findings) - RECOGNISED
+        more = len(self.data.findings) - PRINTED
         return "\n".join([*map(one_line, lines), *([f"… and {more} more"] if more > 0 else [])])
 
     def __repr__(self) -> str:

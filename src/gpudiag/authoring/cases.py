@@ -1,7 +1,7 @@
 """The test beside a rule: rows of the canonical tables in, the rule's rows out.
 
 Each case of `<smell>.test.yaml` gives rows, in microseconds, and what the rule must say of them. Columns left out take
-the defaults of `tables`, ids default to the row's position, and devices, threads and the like that rows refer to exist
+the defaults of `schema`, ids default to the row's position, and devices, threads and the like that rows refer to exist
 without being named. `repeat: 12, every: 100` writes a row twelve times, 100 µs apart; a row with a `label` can be
 referred to by it, and then each repetition refers to its own. `kernel: NAME` starts from a preset (`kernel_presets`).
 """

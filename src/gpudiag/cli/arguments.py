@@ -211,7 +211,7 @@ VERBOSE = click.option("-v", "--verbose", is_flag=True, help="Name every stage o
 
 
 def tune_interpreter() -> None:
-    """A process of a second: collecting garbage costs a tenth of it, waiting for another thread's slice as much.
+    """Tune for a process of a second: collecting garbage costs a tenth of it, waiting for other threads as much.
 
     Raises GpudiagError where the system allows the process too little memory to load what it needs.
     """

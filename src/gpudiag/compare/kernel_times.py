@@ -93,12 +93,12 @@ def same_work(base: Loop, head: Loop, settings: Mapping[str, float]) -> bool | N
     counts.
     """
     close, even, few = settings["diff_same_counts"], settings["diff_same_calls"], settings["diff_few_calls"]
-    summary = _summary(base), _summary(head)
+    counted = _counted(base), _counted(head)
     counts = {"launches": (base.launches, head.launches), "calls": (base.calls, head.calls)}
     for what, (one, other) in counts.items():
-        if what in summary[0] & summary[1] and abs(one - other) > max(few, even * max(one, other)):
+        if what in counted[0] & counted[1] and abs(one - other) > max(few, even * max(one, other)):
             return False
-    if summary[0] != summary[1] or not summary[0]:
+    if counted[0] != counted[1] or not counted[0]:
         return None
     before, after = _named(base), _named(head)
     named = before.keys() | after.keys()
@@ -107,12 +107,12 @@ def same_work(base: Loop, head: Loop, settings: Mapping[str, float]) -> bool | N
     return alike >= (1 - close) * total
 
 
-def _summary(loop: Loop) -> set[str]:
-    """Summarise the report's work: older reports, and recordings without CUDA calls, lack some of it."""
+def _counted(loop: Loop) -> set[str]:
+    """Name what the report counts of the loop's work: older reports, and recordings without CUDA calls, lack some."""
     idle = not loop.budget.get("compute")  # then there may be no kernels
-    summary = {"launches"} if loop.launches or (idle and loop.calls) else set()
-    summary |= {"calls"} if loop.calls else set()
-    return summary | ({"kernels"} if loop.kernels or (idle and loop.calls) else set())
+    counted = {"launches"} if loop.launches or (idle and loop.calls) else set()
+    counted |= {"calls"} if loop.calls else set()
+    return counted | ({"kernels"} if loop.kernels or (idle and loop.calls) else set())
 
 
 def _as_often(before: Mapping[str, KernelUse], after: Mapping[str, KernelUse], name: str, close: float) -> bool:

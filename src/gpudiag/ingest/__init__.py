@@ -75,6 +75,8 @@ def _ingest(path: Path, con: duckdb.DuckDBPyConnection, workdir: Path, say: Say)
         if _NO_MEMORY.search(str(_first(error))):
             raise MemoryError from error
         reason = " ".join(str(_first(error)).split("\n\n")[0].split())
+        if reason == "interrupted":
+            reason = "reading it takes longer than a file of its size can need"
         reason = reason.replace(str(file.absolute()), registry.name_of(path))[:200]
         raise GpudiagError(f"{path}: cannot be read, it may be damaged ({reason}); export the report again.") from error
     except OSError as error:

@@ -16,3 +16,6 @@ CHECKED_BYTES = 4 << 20
 
 INTERRUPTIBLE = 100_000
 """Steps of SQLite's machine between two moments at which a signal is heard: a few milliseconds."""
+
+STEPS, STEPS_A_BYTE = 300_000_000, 20
+"""Steps of SQLite's machine for a file of no size, some five seconds, and more for each byte: exports take below 1."""

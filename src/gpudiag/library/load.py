@@ -1,6 +1,6 @@
 """Find and parse the knowledge: rules, views, remedies, settings and capabilities, packaged and the user's own.
 
-Parsing checks shape and names only; what a query does is checked by `sqlcheck` and, for everything at once, by
+Parsing checks shape and names only; what a query does is checked by `sql_check` and, for everything at once, by
 `gpudiag rules check`. Rules and views from a user's folder are marked as such: they only ever run in the sandbox.
 """
 

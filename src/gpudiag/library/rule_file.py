@@ -15,7 +15,7 @@ from gpudiag.model import EvidenceItem, Frozen, Param, Price, Rule
 _KEYS = sorted({name for model in (Rule, Param, Price, EvidenceItem) for name in model.model_fields} - {"family"})
 _M = TypeVar("_M", bound=Frozen)
 
-_MAX_MISTAKES = 20  # summary of one file: nobody mends more at once, and looking for what was meant takes time
+_MAX_MISTAKES = 20  # named of one file: nobody repairs more at once, and looking for what was meant takes time
 
 
 def validate(model: type[_M], value: Any, file: yaml_file.YamlFile, at: yaml_file.Loc = ()) -> _M:

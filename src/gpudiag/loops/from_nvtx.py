@@ -18,7 +18,7 @@ from gpudiag.loops.iteration_bounds import Found, Ints, Iterations, Settings, it
 
 Connection = duckdb.DuckDBPyConnection
 
-# range_label (rules/views/api_kinds.sql) drops the number that only says which iteration it is. Ranges in a domain of
+# range_label (rules/views/host/macros.sql) drops the number that only says which iteration it is. Ranges in a domain of
 # their own come from libraries and describe the library, not the program; operator annotations mark no iterations.
 _PATHS = """
 create or replace temp table nvtx_path as

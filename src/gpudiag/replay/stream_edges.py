@@ -122,9 +122,9 @@ def _across_streams(
     late, position = late[position >= 0], position[position >= 0]
     source = by_end[position]
     lag = ops.start[late] - ops.end[source]
-    summary = (ops.stream[source] != ops.stream[late]) & (lag <= settings["replay_inferred_ns"])
-    nearest[late[summary]] = np.minimum(nearest[late[summary]], lag[summary])
-    found.append((EdgeKind.INFERRED, source[summary], late[summary], lag[summary]))
+    inferred = (ops.stream[source] != ops.stream[late]) & (lag <= settings["replay_inferred_ns"])
+    nearest[late[inferred]] = np.minimum(nearest[late[inferred]], lag[inferred])
+    found.append((EdgeKind.INFERRED, source[inferred], late[inferred], lag[inferred]))
     return found, nearest
 
 

@@ -36,11 +36,11 @@ def markdown(diff: Diff) -> str:
 
 
 def parts(
-    diff: Diff, title: str = "# gpudiag diff:", level: str = "##", summary: Container[str] = ()
+    diff: Diff, title: str = "# gpudiag diff:", level: str = "##", elsewhere: Container[str] = ()
 ) -> dict[str, str]:
-    """Return the page in PARTS, any of them empty. summary: fingerprints of head's findings reported elsewhere."""
+    """Return the page in PARTS, any of them empty. elsewhere: fingerprints of head's findings that stand there."""
     shown = sorted(diff.loops, key=lambda loop: -loop.share_of_span)[:LOOPS]
-    left = [f for f in diff.findings if f.state != "new" or f.head_fingerprint not in summary]
+    left = [f for f in diff.findings if f.state != "new" or f.head_fingerprint not in elsewhere]
     groups = [(state, [f for f in left if f.state == state]) for state in HEADINGS]
     same = [finding for finding in diff.findings if finding.state == "unchanged"]
     profiled = kernel_names.distinguished(n for c in diff.profiles[:PROFILES] for n in (c.name, c.head_name) if n)

@@ -238,8 +238,8 @@ def _place(place: Place, folder: str, loop: Loop | None) -> Safe:
     if place.function:
         parts.append(f"{'in ' if place.file else ''}{escape.code(place.function)}")
     head = [" ".join(parts)] if parts else []
-    summary = (loop.name, loop.nvtx_path) if loop and (head or place.kernel) else ()
-    if place.nvtx and place.nvtx not in summary:
+    named = (loop.name, loop.nvtx_path) if loop and (head or place.kernel) else ()
+    if place.nvtx and place.nvtx not in named:
         head.append(f"range {escape.code(place.nvtx)}")
     if place.kernel:
         head.append(f"kernel {escape.code(place.kernel)}")

@@ -181,7 +181,7 @@ def test_of_500_findings_the_least_important_are_dropped() -> None:
     assert len(text) > comment.LIMIT * 0.9, "room is left for more of them"
     summary = [int(number) for number in re.findall(r"Cause number (\d+)\b", text)]
     assert summary == list(range(1, len(summary) + 1)), "the first ones, each once"
-    assert text.count("(U") == len(summary) - comment.RECOGNISED, "lines are whole"
+    assert text.count("(U") == len(summary) - comment.IN_DETAIL, "lines are whole"
     missing = re.search(r"(\d+) more findings, each worth less, do not fit into a comment. They are in the whole", text)
     assert missing
     assert int(missing[1]) + len(summary) == 500

@@ -1,7 +1,7 @@
 """Nsight Compute pages (`ncu --csv --page raw` or `--page details`) into the canonical tables.
 
-Both pages give the same metric names and base units, so that one view serves both: `ncu_labels` knows the details
-page's labels, `ncu_numbers` the locale, `ncu_units` the units, `ncu_sentences` what only ncu's rules say.
+Both pages give the same metric names and base units, so that one view serves both: `labels` knows the details
+page's labels, `locale_numbers` the locale, `units` the units, `rule_text` what only ncu's rules say.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Child process that reads a .ncu-rep with NVIDIA's package `ncu-report`: one JSON line a profiled launch.
 
-A damaged report can crash the package's native library, so `ncu_rep` runs this file by itself, with limits: it imports
+A damaged report can crash the package's native library, so `report` runs this file by itself, with limits: it imports
 nothing of ours, and no report can do more here than end this process. The package gives values in base units.
 """
 
@@ -88,7 +88,7 @@ def _lines(action: Any, metrics: dict[str, Any]) -> list[dict[str, Any]]:
             and (metric.as_uint64() or not metric.has_value())
         ):
             _add(waiting if name.endswith(_NOT_ISSUED) else taken, metric)
-    summary = any(name.startswith(_STALLED) and name.endswith(_NOT_ISSUED) for name in metrics)
+    counted = any(name.startswith(_STALLED) and name.endswith(_NOT_ISSUED) for name in metrics)
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for pc, samples in sorted(taken.items(), key=lambda item: (-item[1], item[0])):
         if not samples:
@@ -98,7 +98,7 @@ def _lines(action: Any, metrics: dict[str, Any]) -> list[dict[str, Any]]:
         # The first instruction of a line is its worst.
         line = found.setdefault(key, {"file": key[0], "line": key[1], "sass": sass, "samples": 0, "not_issued": 0})
         line["samples"] += samples
-        line["not_issued"] = line["not_issued"] + waiting.get(pc, 0) if summary else None
+        line["not_issued"] = line["not_issued"] + waiting.get(pc, 0) if counted else None
     return sorted(found.values(), key=lambda line: -line["samples"])[:MOST_LINES]
 
 

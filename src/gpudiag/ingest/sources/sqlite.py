@@ -6,6 +6,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -14,7 +15,7 @@ import adbc_driver_manager
 import adbc_driver_sqlite
 import duckdb
 
-from gpudiag.ingest.limits import INTERRUPTIBLE, LONGEST_DEFAULT, MOST_TABLES
+from gpudiag.ingest.limits import INTERRUPTIBLE, LONGEST_DEFAULT, MOST_TABLES, STEPS, STEPS_A_BYTE
 from gpudiag.ingest.sources.base import Columns
 from gpudiag.ingest.sources.sqlite_tree import Trees
 
@@ -43,8 +44,18 @@ def schema(path: Path) -> tuple[sqlite3.Connection, Trees]:
     except BaseException:
         trees.close()
         raise
-    con.set_progress_handler(lambda: 0, INTERRUPTIBLE)  # Python hears a signal whenever it calls this
+    con.set_progress_handler(_deadline(path.stat().st_size), INTERRUPTIBLE)
     return con, trees
+
+
+def _deadline(size: int) -> Callable[[], bool]:
+    """A progress handler that ends a query once all together took more steps than a file of `size` bytes can need.
+
+    Python hears a signal whenever SQLite calls it. Steps are the same on every machine, however busy.
+    """
+    calls = (STEPS + STEPS_A_BYTE * size) // INTERRUPTIBLE
+    taken = count(1)
+    return lambda: next(taken) > calls
 
 
 def tables(con: sqlite3.Connection) -> set[str]:

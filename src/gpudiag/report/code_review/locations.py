@@ -46,12 +46,12 @@ def _spot(place: Place, loop: Loop | None) -> tuple[str, str, int | None]:
 
 def _elsewhere(place: Place, loop: Loop | None) -> str:
     """Return the text for a place of which no file is known."""
-    summary = (loop.name, loop.nvtx_path) if loop else ()
+    loops = (loop.name, loop.nvtx_path) if loop else ()
     named = {"": place.function, "kernel ": place.kernel, "range ": place.nvtx}
     parts = [
         f"{kind}{escape.code(name, words.BRIEF if name == place.kernel else escape.NAME_LIMIT)}"
         for kind, name in named.items()
-        if name and name not in summary
+        if name and name not in loops
     ]
     if not parts and place.nvtx:
         return f"range {escape.code(place.nvtx)}"

@@ -18,7 +18,7 @@ from gpudiag.report.markdown import Safe, environment, section, view
 from gpudiag.report.wording import words
 from gpudiag.text import escape
 
-RECOGNISED = 5  # findings with details; the others get a line each
+IN_DETAIL = 5  # findings with details; the others get a line each
 DETAILED = 0.5  # of the room: details may take this much of it, so that lines are left for the other findings
 DETAILS = "What was measured, and the fix in full"
 LINES = 10  # more lines than these are folded
@@ -110,9 +110,9 @@ def _findings(report: Report, seen: Mapping[str, Any], room: int, heading: str =
     details = _details(report, int(room * DETAILED))
     items = [_item(item, report, seen["folder"]) for item in seen["brief"]]
     parts = [_macro("above", heading, seen["folder"])]
-    for item in items[:RECOGNISED]:
+    for item in items[:IN_DETAIL]:
         parts += [_macro("finding", item), details.get(item["finding"].rank, "")]
-    others = [_macro("line", item) for item in items[RECOGNISED:]]
+    others = [_macro("line", item) for item in items[IN_DETAIL:]]
     ending = (_macro("missing", seen["subject"], len(others)), folded(_worth_less(len(others)), " "))
     shown = list(_while_room(others, room - sum(len(part) + len(APART) for part in (*parts, *ending))))
     text = "\n".join(shown)
@@ -141,7 +141,7 @@ def _details(report: Report, room: int) -> dict[int, str]:
     A finding loses them if they are too long, or if they are no sound Markdown (a saved report may hold anything);
     then the last ones, until they fit. Later details refer to earlier ones, so each change makes them anew.
     """
-    summary = list(report.findings[:RECOGNISED])
+    summary = list(report.findings[:IN_DETAIL])
     while summary:
         others = [finding for finding in report.findings if finding not in summary]
         ordered = report.model_copy(update={"findings": (*summary, *others)})

@@ -112,7 +112,7 @@ def _budget(loop: Loop, seen: Mapping[str, Any]) -> dict[str, Any]:
         parts.append(part._replace(wide=width >= 100 * WIDE))
         x += width
     return {
-        "text": inline(markdown.section("loop", {**seen, "iteration": loop})),
+        "text": inline(markdown.section("loop", {**seen, "one": loop})),
         "parts": parts,
         "summary": "; ".join(f"{row.share} {row.key.replace('_', ' ')}" for row in rows),
         "unprofiled": loop.iteration_ms_unprofiled is not None,

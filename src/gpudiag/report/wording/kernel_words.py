@@ -29,7 +29,7 @@ AWAKE = 0.05  # operations a byte below which saying their number tells nothing
 def divided(kernels: Sequence[Kernel], most: int) -> tuple[list[Kernel], list[Kernel]]:
     """Kernels that get a section, and those that get a line: with causes by their part of the time, else the first.
 
-    Reports of older versions hold no causes; of them the first `most` are summary.
+    Reports of older versions hold no causes; of them the first `most` get one.
     """
     large = [k for at, k in enumerate(kernels) if (k.causes and not k.brief) or at < most]
     return large, [kernel for kernel in kernels if kernel not in large]

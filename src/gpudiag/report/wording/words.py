@@ -64,7 +64,7 @@ def budget_rows(loop: Loop) -> list[BudgetRow]:
     ]
 
 
-def elsewhere(finding: Finding, summary: int) -> str:
+def elsewhere(finding: Finding, listed: int) -> str:
     """`2 more places: 8.0 % of this cost`, for what the first places leave; empty where they are all of it.
 
     A rule's own count of places says more only where the report does not hold all of them. Cost that lies in lines
@@ -73,8 +73,8 @@ def elsewhere(finding: Finding, summary: int) -> str:
     known, counted = len(finding.where), finding.evidence.get("places")
     if known >= HELD and isinstance(counted, int):
         known = max(known, counted)
-    more = plural(known - summary, "more place") if known > summary else ""
-    shares = [place.share for place in finding.where[:summary] if place.share is not None]
+    more = plural(known - listed, "more place") if known > listed else ""
+    shares = [place.share for place in finding.where[:listed] if place.share is not None]
     rest = 1 - sum(shares) if shares else 0.0
     if rest < LITTLE:
         return more

@@ -402,3 +402,25 @@ def test_what_is_posted_names_no_home_folder(form: str, home: str, tmp_path: Pat
     text = formats.render(report, form)
     assert "train.py" in text
     assert "alice" not in text and "/root" not in text
+
+
+@pytest.mark.parametrize("home", HOMES)
+def test_what_is_posted_of_a_comparison_names_no_home_folder(home: str) -> None:
+    """Neither of the causes that came, which head's report describes, nor of those that went, nor of the files."""
+    said = f"{home}/work/train.py ran, and `{home}/work/loss.py:7` too"
+    place = Place(file=f"{home}/work/train.py", line=3, function="step", share=0.5)
+    finding = samples.launch_bound_finding(where=(place,), message=said, evidence={"slowest": f"{home}/x.py"})
+    head = with_findings([finding])
+    side = Side(files=(f"{home}/work/base.json",), reports=1, kind="timeline", devices=(said,))
+    cause = {"code": finding.code, "title": f"In {said}", "loop": said, "where": place, "reason": said}
+    found = [
+        FindingChange.model_validate({**cause, "state": state, f"{part}_fingerprint": finding.fingerprint})
+        for state, part in (("new", "head"), ("gone", "base"), ("not_evaluated", "base"))
+    ]
+    diff = Diff(
+        tool=head.tool, state="regression", text=f"Slower: {said}.", base=side, head=side, findings=tuple(found),
+        notes=(f"Not comparable: {said}",),
+    )  # fmt: skip
+    text = comment.change(diff, head)
+    assert text.count("train.py") > 4
+    assert "alice" not in text and "/root" not in text

@@ -146,7 +146,7 @@ def _nothing(
     if main.held:
         text = (
             f"The GPU computes {pct(verdicts.computing(main.loop))} of {_loop_name(main.loop)}, but what sets its pace"
-            " was not recorded: whether a faster kernel would save time cannot be told."
+            " was not recorded: whether a faster kernel would save time is not known."
         )
         return NextSteps(state="cannot_tell", text=text)
     return NextSteps(state="no_kernel", text=_no_kernel(main))

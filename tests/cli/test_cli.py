@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 import os
 import platform
 import re
@@ -29,6 +30,7 @@ from gpudiag.errors import GpudiagError
 from gpudiag.model import Report
 from gpudiag.options import Options
 from gpudiag.report import formats
+from paths import CAPTURES
 
 
 class Stub:
@@ -229,6 +231,46 @@ def test_a_signal_ends_a_query_that_never_would(name: str, code: int, tmp_path: 
         finally:
             process.kill()
     assert (process.returncode, printed, list(tmp_path.iterdir())) == (code, ("", ""), [])
+
+
+_READING = """
+import sys, time
+from gpudiag.cli import main
+from gpudiag.ingest.nsys import gpu_ops
+from gpudiag.ingest.sources import sqlite
+from gpudiag.ingest.sources.base import ints
+sqlite.PAGES_FROM = 1  # as in a large export
+def between_two_steps(con):
+    time.sleep(3600)
+def in_a_step(con):
+    con.execute("create temp table endless as select sum(a.range * b.range) from range(10000000) a, range(10000000) b")
+def read(capture):
+    for _ in capture.source.batches("CUPTI_ACTIVITY_KIND_KERNEL", ints("start")):
+        print("began", flush=True)
+        globals()[sys.argv[2]](capture.con)
+gpu_ops.read_gpu_ops = read
+main(["explain", sys.argv[1]])
+"""
+
+
+@pytest.mark.capture
+@pytest.mark.parametrize("moment", ["between_two_steps", "in_a_step"])
+def test_an_interrupted_first_read_is_silent(moment: str, tmp_path: Path) -> None:
+    """The rows of a real export are half read, in a transaction that is still open, or that the end aborts."""
+    capture, cache, work = tmp_path / "slow.sqlite", tmp_path / "cache", tmp_path / "work"
+    capture.write_bytes(lzma.decompress((CAPTURES / "launch_bound_fp32" / "slow.sqlite.xz").read_bytes()))
+    work.mkdir()
+    command = [sys.executable, "-c", _READING, str(capture), moment]
+    env = {**os.environ, "TMPDIR": str(work), "XDG_CACHE_HOME": str(cache)}
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "began\n"
+        process.send_signal(signal.SIGINT)
+        try:
+            printed = process.communicate(timeout=300)
+        finally:
+            process.kill()
+    assert (process.returncode, printed, list(work.iterdir())) == (130, ("", ""), [])
 
 
 _LOADING = """

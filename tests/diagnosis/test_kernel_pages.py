@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import lzma
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from gpudiag.model import Kernel, Report
 from gpudiag.pipeline import explain
 from gpudiag.report import markdown
+from paths import CAPTURES
 
 HEAD = ("ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size", "Grid Size",
         "Device", "CC")  # fmt: skip
@@ -181,6 +183,45 @@ def test_no_fix_gained_more_than_at_most(tmp_path: Path, shape: str) -> None:
     bounds = [found.gain for found in (*report.findings, *report.minor) if found.code in ("L01", "L03")]
     assert [gain.kind for gain in bounds] == ["upper_bound"]
     assert bounds[0].share >= gained
+
+
+L2, HITS = "lts__throughput.avg.pct_of_peak_sustained_elapsed", "lts__t_sector_hit_rate.pct"
+WAIT = "smsp__average_warp_latency_per_inst_issued.ratio"
+ISSUE = "smsp__issue_active.avg.pct_of_peak_sustained_active"
+THROTTLE = "smsp__average_warps_issue_stalled_lg_throttle_per_issue_active.ratio"
+# 67 million threads read an index and a result's place side by side (4 + 4 sectors a warp), and an element anywhere
+# (32 sectors, of which 4 would do): synthetic, on the page of a GPU with 4.8 TB/s.
+GATHER: Mapping[str, Any] = {
+    SECTORS: 84e6, EXCESS: 58.8e6, WAIT: 250, STALL: 240, ISSUE: 6, THROTTLE: 0, SM: 12, "gpu__time_duration.sum": 900,
+    "launch__waves_per_multiprocessor": 248, "sm__warps_active.avg.pct_of_peak_sustained_active": 90,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("place", "metrics"),
+    [
+        ("device memory", {DRAM: 62, MEMORY: 70, L2: 87, L1: 22, HITS: 10, "dram__bytes_read.sum": 2400}),
+        ("L2 cache", {DRAM: 12, MEMORY: 93, L2: 93, L1: 40, HITS: 80, "dram__bytes_read.sum": 270}),
+        ("L1 cache", {DRAM: 12, MEMORY: 95, L2: 40, L1: 95, HITS: 50, "dram__bytes_read.sum": 270, SM: 94}),
+        ("a full queue", {DRAM: 12, MEMORY: 93, L2: 93, L1: 60, HITS: 80, STALL: 120, THROTTLE: 115}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_gather_is_first_of_all_scattered(tmp_path: Path, place: str, metrics: Mapping[str, Any]) -> None:
+    """Wherever the elements come from, warps wait for them too: that follows from how far apart they are."""
+    text = lzma.decompress((CAPTURES / "dependent_gather" / "fixed.raw.csv.xz").read_bytes()).decode()
+    names, units, measured, *_ = [row for row in csv.reader(text.splitlines()) if len(row) > len(HEAD)]
+    cells = {**dict(zip(names, measured, strict=True)), **launch("gather", {**GATHER, **metrics}, 262_144)}
+    cells |= {"launch__grid_size": 262_144, "launch__block_size": 256}
+    cells["lts__throughput.max.pct_of_peak_sustained_elapsed"] = metrics[L2]
+    file = tmp_path / "gather.csv"
+    with file.open("w", newline="") as out:
+        rows = [names, units, [cells[name] for name in names]]
+        csv.writer(out, quoting=csv.QUOTE_ALL).writerows(rows)
+    report = explain([file])
+    assert report.findings[0].code == "K01", place
+    assert report.findings[0].gain.share > 0.3
+    assert codes(report.run.kernels[0])[0] == "K01"
 
 
 def test_a_librarys_block_size_is_not_the_readers_to_choose(tmp_path: Path) -> None:

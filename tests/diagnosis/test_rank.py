@@ -9,12 +9,15 @@ import pytest
 
 from captures import report_of
 from evaluation.corpus import CAPTURES
+from gpudiag import pipeline
+from gpudiag.authoring.cases import fill
 from gpudiag.diagnosis import run_summary
 from gpudiag.diagnosis.rank import rank
 from gpudiag.evaluate.engine import Evaluation
-from gpudiag.model import Finding, Fired, Row, Rule
+from gpudiag.model import Finding, Fired, Report, Row, Rule
 from gpudiag.report import markdown
 from gpudiag.report.wording import words
+from gpudiag.store import database
 from ranking import VIEWS, program, rule
 from timelines import Case, iterations, library, opened
 
@@ -219,12 +222,46 @@ def test_nothing_fired_gives_nothing() -> None:
 def test_each_remedy_has_the_price_of_what_it_does() -> None:
     """A loop of tiny kernels becomes one kernel, or one CUDA graph, which is worth less."""
     report = report_of(CAPTURES / "farthest_point_sampling" / "slow.sqlite.xz")
-    found = next(finding for finding in report.findings if finding.code == "H04")
+    assert_priced_apart(report, "H04", "replace-python-loop", "cuda-graphs")
+
+
+def test_arrays_that_still_travel_are_not_priced_as_kept() -> None:
+    """Arrays stay on the GPU, or their memory comes from a pool while they still travel, which is worth less."""
+    each = {"repeat": 20, "every": 400}
+    copy = {"kind": "memcpy", "bytes": 800_000, **each}
+    case: Case = {
+        "iteration": [iterations(20, 400)],
+        "api_call": [
+            {"name": "cuMemAlloc", "start": 0, "duration": 50, **each},
+            {"label": "up", "name": "cuMemcpyHtoD", "start": 55, "duration": 100, **each},
+            {"label": "kernel", "name": "cuLaunchKernel", "start": 160, "duration": 5, **each},
+            {"label": "down", "name": "cuMemcpyDtoH", "start": 170, "duration": 125, **each},
+            {"name": "cuMemFree", "start": 300, "duration": 50, **each},
+        ],
+        "gpu_op": [
+            {"api_call": "up", "copy_kind": "host_to_device", "src_kind": "pageable", "dst_kind": "device", "start": 70,
+             "duration": 84, **copy},
+            {"api_call": "kernel", "name": "add_arrays()", "start": 166, "duration": 30, **each},
+            {"api_call": "down", "copy_kind": "device_to_host", "src_kind": "device", "dst_kind": "pageable",
+             "start": 197, "duration": 95, **copy},
+        ],
+    }  # fmt: skip
+    with database.create(small=True) as con:
+        fill(con, case, library())
+        pipeline.prepare(con, library())
+        report = pipeline.build_report(con, library(), {})
+    assert_priced_apart(report, "M05", "device-arrays", "pool-allocation")
+
+
+def assert_priced_apart(report: Report, code: str, whole: str, part: str) -> None:
+    """The finding's number is that of its first remedy, and the other one says its own."""
+    found = next(finding for finding in report.findings if finding.code == code)
     own = {remedy.id: remedy.gain for remedy in found.remedies}
-    assert own["replace-python-loop"] is None  # the finding's own
+    assert list(own) == [whole, part]
+    assert own[whole] is None  # the finding's own
     assert found.gain.after_ms is not None
-    graph = own["cuda-graphs"]
-    assert graph is not None
-    assert found.gain.after_ms < graph.after_ms < graph.before_ms
+    less = own[part]
+    assert less is not None
+    assert found.gain.after_ms < less.after_ms < less.before_ms
     text = markdown.render(report)
-    assert f"by this one {words.duration(graph.before_ms)} to {words.duration(graph.after_ms)}" in text
+    assert f"by this one {words.duration(less.before_ms)} to {words.duration(less.after_ms)}" in text

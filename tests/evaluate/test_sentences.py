@@ -100,3 +100,49 @@ def test_no_advice_to_stop_what_the_program_does_not_do() -> None:
     off = pooled({"name": "cudaMalloc", "start": 8, "duration": 10, "repeat": 40, "every": 50},
                  {"name": "cudaFree", "start": 20, "duration": 20, "repeat": 40, "every": 50})  # fmt: skip
     assert fixes(off) == [("pool-allocation", "cupy")]
+
+
+def test_chunks_uploaded_once_each_are_not_said_to_repeat() -> None:
+    """Eight chunks of one size in a run without iterations, each its own data."""
+    upload = {"kind": "memcpy", "copy_kind": "host_to_device", "src_kind": "pinned", "dst_kind": "device"}
+    chunks = {**upload, "bytes": 1 << 20, "start": 10, "duration": 120, "repeat": 8, "every": 200}
+    case: Case = {
+        "loop": [{"id": 0, "name": "whole run", "period_source": "unknown"}],
+        "iteration": [iterations(1, 1600)],
+        "gpu_op": [chunks, {"name": "step()", "start": 150, "duration": 8, "repeat": 8, "every": 200}],
+    }
+    headline, text = summary(case, "M04")
+    assert text.startswith("8 uploads")
+    assert not re.search(r"again|repeat|every|iteration", headline + text)
+
+
+def launching(short: float, every: float, then: float = 0) -> Case:
+    """Ten iterations of 64 kernels of one length, launched at a distance, and of one more where that has a length."""
+    length = 64 * every + then
+    calls, ops = [], []
+    for i in range(64):
+        again = {"start": i * every, "repeat": 10, "every": length}
+        calls.append({"label": f"short {i}", "name": "cudaLaunchKernel", "duration": 4, **again})
+        again["start"] += 5
+        ops.append({"api_call": f"short {i}", "name": "step()", "duration": short, **again})
+    if then:
+        again = {"start": 64 * every, "repeat": 10, "every": length}
+        calls.append({"label": "long", "name": "cudaLaunchKernel", "duration": 4, **again})
+        again["start"] += 5
+        ops.append({"api_call": "long", "name": "solve()", "duration": then - 10, **again})
+    return {"iteration": [iterations(10, length)], "api_call": calls, "gpu_op": ops}
+
+
+def test_kernels_of_a_long_mean_are_not_called_small() -> None:
+    """Most kernels take 5 µs, and one of each iteration takes 6 ms."""
+    assert summary(launching(5, 20), "H01")[0] == "The GPU waits for the host to launch small kernels"
+    assert summary(launching(5, 40, then=6_000), "H01")[0] == "The GPU waits for the host to launch kernels"
+
+
+def test_only_kernels_below_the_limit_are_called_tiny() -> None:
+    limit = library().by_code["H04"].params["tiny_ns"].value / 1e3
+    called = [summary(launching(length, 2 * limit), "H04")[0] for length in (limit - 1, limit + 1)]
+    assert called == [
+        "A host loop launches the same few tiny kernels 64 times an iteration",
+        "A host loop launches the same few kernels 64 times an iteration",
+    ]

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from gpudiag import pipeline
+from gpudiag.authoring.cases import fill
 from gpudiag.cli import main
 from gpudiag.errors import GpudiagError
 from gpudiag.next_steps.candidates import about_kernels, launches, window
@@ -20,8 +22,9 @@ from gpudiag.next_steps.proposals import NextSteps, Proposal
 from gpudiag.options import Options
 from gpudiag.pipeline import next_steps as planned
 from gpudiag.report import next_steps
+from gpudiag.store import database
 from paths import CAPTURES
-from timelines import Case, iterations, library, opened, rows
+from timelines import Case, iterations, launched, library, opened, rows
 
 pytestmark = pytest.mark.capture
 
@@ -110,6 +113,33 @@ def test_graphs_recorded_whole_say_how_to_record_kernels() -> None:
     steps = steps_of("healthy_graph_decode/healthy.sqlite.xz")
     assert (steps.state, steps.kernels) == ("cannot_tell", ())
     assert "--cuda-graph-trace=node" in steps.text
+
+
+def asleep(kernels: int) -> Case:
+    """Iterations of 1,000 that a GPU fills with so many kernels, and a host that sleeps for an unrecorded reason."""
+    length = 985 / kernels
+    steps = [(f"k{i}()", 0.2 * i, 8 + length * i, length) for i in range(kernels)]
+    case = launched(10, 1000, *((name, start, begin, took) for name, start, begin, took in steps))
+    for call in case["api_call"]:
+        call["duration"] = 0.1
+    sleep = {"name": "poll", "start": 15, "duration": 980, "repeat": 10, "every": 1000}
+    return {"iteration": [iterations(10, 1000)], **case, "os_call": [sleep]}
+
+
+@pytest.mark.parametrize(("kernels", "state"), [(1, "profile"), (40, "cannot_tell")])
+def test_a_loop_that_is_held_is_not_said_to_be_fine(kernels: int, state: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replay that something unrecorded holds would save nothing by any kernel: that is no reason to say so."""
+    with database.create(small=True) as con:
+        fill(con, asleep(kernels), library())
+        pipeline.prepare(con, library())
+        monkeypatch.setattr(pipeline, "analysed", lambda _paths, _options, work: work(con, library(), None))
+        steps = planned([Path("a.sqlite")])
+    assert steps.state == state
+    assert "worth profiling" not in steps.text
+    if steps.kernels:
+        assert "it would save at most 49 % of" in next_steps.markdown(steps)
+    else:
+        assert "what sets its pace was not recorded" in steps.text
 
 
 def test_profiled_kernels_are_not_proposed_again() -> None:

@@ -57,6 +57,7 @@ class LoopView:
     open: list[KernelCandidate] = field(default_factory=list)
     profiled: list[KernelCandidate] = field(default_factory=list)
     heaviest: KernelCandidate | None = None
+    held: bool = False  # the GPU computes nearly all the time, yet something unrecorded sets the pace of the replay
 
 
 def about_kernels(rule: Rule) -> bool:
@@ -78,8 +79,8 @@ def views(
     rows = {outcome.rule.code: outcome.rows for outcome in evaluation.fired}
     result = []
     for loop in run.loops:
-        model, _ = ledger.model(loop)
-        view = LoopView(loop)
+        model, doubt = ledger.model(loop)
+        view = LoopView(loop, held=doubt is not None and doubt.kind == "held")
         outside: list[Finding] = []
         fixes: list[tuple[Rule, list[Row]]] = []
         for finding in findings:

@@ -143,6 +143,12 @@ def _nothing(
             " record them with `nsys profile --cuda-graph-trace=node`, then ask again."
         )
         return NextSteps(state="cannot_tell", text=text)
+    if main.held:
+        text = (
+            f"The GPU computes {pct(verdicts.computing(main.loop))} of {_loop_name(main.loop)}, but what sets its pace"
+            " was not recorded: whether a faster kernel would save time is not known."
+        )
+        return NextSteps(state="cannot_tell", text=text)
     return NextSteps(state="no_kernel", text=_no_kernel(main))
 
 

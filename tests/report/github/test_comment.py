@@ -1,6 +1,9 @@
 """What a pull request gets: found again by its mark, short enough for GitHub, and nothing left open."""
 
+import contextlib
+import lzma
 import re
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,10 +14,14 @@ from markdown_it.token import Token
 
 import samples
 from captures import report_of
+from gpudiag import pipeline
 from gpudiag.errors import GpudiagError
+from gpudiag.library.catalogue import Library
 from gpudiag.model import Diff, Finding, FindingChange, Input, Loop, Note, Place, Remedy, Report, Side
+from gpudiag.options import Options
 from gpudiag.report import formats
 from gpudiag.report.github import comment
+from gpudiag.store.database import Connection
 from paths import CAPTURES
 
 CAPTURE = CAPTURES / "launch_bound_fp32/slow.sqlite.xz"
@@ -402,3 +409,53 @@ def test_what_is_posted_names_no_home_folder(form: str, home: str, tmp_path: Pat
     text = formats.render(report, form)
     assert "train.py" in text
     assert "alice" not in text and "/root" not in text
+
+
+@pytest.mark.parametrize("home", HOMES)
+def test_what_is_posted_of_a_comparison_names_no_home_folder(home: str) -> None:
+    """Neither of the causes that came, which head's report describes, nor of those that went, nor of the files."""
+    said = f"{home}/work/train.py ran, and `{home}/work/loss.py:7` too"
+    place = Place(file=f"{home}/work/train.py", line=3, function="step", share=0.5)
+    finding = samples.launch_bound_finding(where=(place,), message=said, evidence={"slowest": f"{home}/x.py"})
+    head = with_findings([finding])
+    side = Side(files=(f"{home}/work/base.json",), reports=1, kind="timeline", devices=(said,))
+    cause = {"code": finding.code, "title": f"In {said}", "loop": said, "where": place, "reason": said}
+    found = [
+        FindingChange.model_validate({**cause, "state": state, f"{part}_fingerprint": finding.fingerprint})
+        for state, part in (("new", "head"), ("gone", "base"), ("not_evaluated", "base"))
+    ]
+    diff = Diff(
+        tool=head.tool, state="regression", text=f"Slower: {said}.", base=side, head=side, findings=tuple(found),
+        notes=(f"Not comparable: {said}",),
+    )  # fmt: skip
+    text = comment.change(diff, head)
+    assert text.count("train.py") > 4
+    assert "alice" not in text and "/root" not in text
+
+
+@pytest.mark.capture
+def test_no_posted_text_holds_the_name_of_a_thread(tmp_path: Path) -> None:
+    """A thread may be named after a person or a machine."""
+    file = tmp_path / "slow.sqlite"
+    file.write_bytes(lzma.decompress((CAPTURES / "loader_and_item" / "slow.sqlite.xz").read_bytes()))
+    with contextlib.closing(sqlite3.connect(file)) as export:
+        export.execute("insert into StringIds (id, value) select max(id) + 1, 'alice-laptop' from StringIds")
+        export.execute("update ThreadNames set nameId = (select max(id) from StringIds)")
+        export.commit()
+
+    def work(con: Connection, library: Library, _file: Path | None) -> tuple[list[Any], Report]:
+        names = [name for (name,) in con.execute("select distinct name from thread").fetchall()]
+        return names, pipeline.build_report(con, library, {})
+
+    names, report = pipeline.analysed([file], Options(), work)
+    assert "alice-laptop" in names
+    assert report.findings
+    diff = Diff(
+        tool=report.tool, state="regression", text="Slower.",
+        base=Side(files=("base.json",), reports=1, kind="timeline"),
+        head=Side(files=("head.json",), reports=1, kind="timeline"),
+        findings=tuple(FindingChange(state="new", code=found.code, title=found.title, where=found.where[0],
+                                     head_fingerprint=found.fingerprint) for found in report.findings if found.where),
+    )  # fmt: skip
+    texts = [formats.render(report, form.name) for form in formats.ALL if not form.drawn]
+    assert not [text for text in (*texts, comment.change(diff, report)) if "alice" in text]

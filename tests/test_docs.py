@@ -22,11 +22,6 @@ PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"
 WRITTEN = [page for page in PAGES if "reference" not in page.relative_to(ROOT).parts]
 
 
-@pytest.mark.slow
-def test_generated_files_are_fresh() -> None:
-    assert generate_docs.stale(generate_docs.generate()) == [], "run python -m evaluation.generate_docs"
-
-
 def test_links_lead_somewhere() -> None:
     missing = []
     for page in PAGES:

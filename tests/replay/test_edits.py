@@ -436,7 +436,7 @@ def test_a_file_of_its_own_is_all_that_a_new_edit_needs(tmp_path: Path) -> None:
     waits = ids(case, 1)
     assert fixed(case, "vanish", api_calls=waits) == pytest.approx(fixed(case, "drop_sync", api_calls=waits))
     assert '"vanish"' in scaffold.schema_json()
-    assert "| `vanish` | the selected calls cost nothing |" in generate_docs.rule_format_page()
+    assert "| `vanish` | the selected calls cost nothing |" in generate_docs.rule_format_page(load())
     assert bound(case, "vanish", waits) == pytest.approx(bound(case, "drop_sync", waits))
     assert bound(case, "vanish", waits) > 0
     rules = tmp_path / "rules"

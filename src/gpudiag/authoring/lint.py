@@ -34,8 +34,8 @@ from gpudiag.store import database
 __all__ = ["PLACEHOLDER", "check"]
 
 # A rule is bound once and run once a case, each on a handful of rows; a hundred rules take half a minute.
-# Address space, of which little is ever used: DuckDB reserves some for each of the stores that cases need.
-LIMITS = sandbox_worker.Limits(seconds=10.0, seconds_in_all=90.0, process_mb=1792)
+# Address space, of which a tenth is ever used: DuckDB reserves a block for each column that a case fills, and keeps it.
+LIMITS = sandbox_worker.Limits(seconds=10.0, seconds_in_all=90.0, process_mb=3072)
 _MAX_TEXT = 2_000  # characters of one problem: it may quote values of any length
 _Test = yaml_file.YamlFile | GpudiagError | None
 _TestWithPresets = tuple[_Test, kernel_presets.Presets]

@@ -173,6 +173,18 @@ def test_what_cannot_be_compared_is_refused_with_the_reason(base: Report, head: 
     assert found.ratio is None
 
 
+def test_a_long_name_does_not_make_a_long_sentence() -> None:
+    names = (f"{'<' * 300}a", f"{'<' * 300}b")
+    kernels = [(KernelUse(name=name, launches=1, ms=1.0),) for name in names]
+    loops = [
+        loop(name=name, nvtx_path=None, source="period", kernels=uses)
+        for name, uses in zip(names, kernels, strict=True)
+    ]
+    found = between(*(report(one) for one in loops))
+    assert "are these two programs?" in found.text
+    assert len(found.text) < 450
+
+
 def test_other_kernels_of_the_same_name_cause_a_warning() -> None:
     found = between(report(loop()), report(loop(4.0, kernels=(KernelUse(name="fused", launches=1, ms=3.5),))))
     assert found.state == "improvement"

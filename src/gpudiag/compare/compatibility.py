@@ -10,6 +10,7 @@ from gpudiag.compare import kernel_times
 from gpudiag.compare.loop_matching import Pair, common_share
 from gpudiag.diagnosis.iteration_time_check import doubt
 from gpudiag.model import LoopChange, Report, Side
+from gpudiag.text.escape import short_name
 from gpudiag.text.format import code, pct, plural
 
 KINDS = {"timeline": "a timeline (Nsight Systems)", "kernels": "kernel profiles (Nsight Compute)"}
@@ -74,7 +75,7 @@ def _gpus(count: int) -> str:
 
 def _named(names: Sequence[str]) -> str:
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(code(name) for name in names[:NAMED]) + more
+    return ", ".join(code(short_name(name)) for name in names[:NAMED]) + more
 
 
 def unmatched(base: Report, head: Report, settings: Mapping[str, float]) -> str:

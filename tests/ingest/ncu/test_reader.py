@@ -360,6 +360,13 @@ def test_a_counter_that_one_launch_lacks_is_reported(con: duckdb.DuckDBPyConnect
     assert text.startswith(f"page.csv: missing, unlike in other launches: {SECTORS} of ")
 
 
+def test_of_several_lost_counters_the_first_is_named(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    """The first by name: polars joins them in another order on every run."""
+    read(con, tmp_path, launches_of(("", "", ""), ("200", "16", "2")))
+    ((text,),) = con.execute(LEFT_OUT).fetchall()
+    assert text == f"page.csv: missing, unlike in other launches: {min(TIME, SECTORS, WAVES)} and 2 more of scale"
+
+
 def test_a_whole_page_loses_nothing(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     read(con, tmp_path, "==PROF== Connected\n" + launches_of(("100", "8", "1"), ("200", "16", "2")) + "loss, 0.5, 3\n")
     assert con.execute(LEFT_OUT).fetchall() == []

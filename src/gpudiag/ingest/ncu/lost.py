@@ -62,7 +62,7 @@ def _of_kernels(launches: pl.DataFrame, rows: pl.DataFrame) -> str:
     if rows.is_empty():
         return ""
     named = rows.join(launches.select("launch", "kernel"), on="launch", how="left")
-    metrics = named["metric"].unique(maintain_order=True).to_list()
+    metrics = named["metric"].unique().sort().to_list()  # joins keep no order
     kernels = sorted({_short(kernel or "(unnamed kernel)") for kernel in named["kernel"].to_list()})
     return f"{_first(metrics)} of {_first(kernels)}"
 

@@ -90,6 +90,23 @@ def rules_page(known: Library) -> str:
     return f"{NOTICE}\n{index.strip()}\n"
 
 
+_TEST = (
+    "\n## A test\n",
+    "`my-smell.test.yaml` maps the name of each case to rows of the [tables](tables.md). Times are",
+    "microseconds. A row leaves out what has a default. `duration` may stand for `end`, and a text where a",
+    "table refers to a name; `label` names a row for others to refer to; `repeat: 12, every: 100` writes it twelve",
+    "times, 100 µs apart.\n",
+    "| key of a case | meaning |",
+    "|---|---|",
+    "| `expect` | the rows that the query has to give, each with the columns that matter; `[]` for silence |",
+    "| `expect_message` | what the message has to hold |",
+    "| `expect_not_evaluated` | what the reason has to hold, instead of `expect` |",
+    "| `params`, `settings` | other values of thresholds and of shared settings |",
+    "| `capability` | what was recorded, by name: `recorded` if not given |",
+    "| `kernel` | a preset, or one with other metrics |",
+)
+
+
 def rule_format_page(known: Library) -> str:
     """Write the page of a rule's keys, edits and filters."""
     lines = [NOTICE, "# What may stand in a rule\n", "Editors check these keys with `rules/rule.schema.json`.\n"]
@@ -142,6 +159,7 @@ def rule_format_page(known: Library) -> str:
         "`gpu_ops`, `ranges`, `profiles`, `idle_intervals`; `share` (of the loop, or of what was profiled) and",
         "`recoverable` (of the selected kernels).",
     ]
+    lines += _TEST
     lines += [
         "\n## Test presets\n",
         "Kernels of `rules/test_presets.yaml`: a case starts from one by `kernel: NAME`.\n",

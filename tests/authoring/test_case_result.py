@@ -61,13 +61,13 @@ def test_a_missed_threshold_is_named_with_the_value(known: library.Library) -> N
     result = failed(known, SHORT.replace("duration: 2,", "duration: 5.1,"))
     assert result.line == 5
     assert "gave 0 rows instead of 1; row 1 did not come: {loop: 0, launches: 10, busy_ns: 20000}" in result.problem
-    assert result.problem.endswith("it would fire with max_kernel_ns at 5100 (it is 5000 ns)")
+    assert result.problem.endswith("it would fire with max_kernel_ns above 5100 (it is 5000 ns)")
 
 
 def test_the_threshold_that_lets_it_fire_is_named(known: library.Library) -> None:
     result = failed(known, f"{SHORT.partition('  expect')[0]}  expect: []\n")
     assert "gave 1 row instead of 0; row 1 was not expected: {loop: 0, kernel:" in result.problem
-    assert "it would stay quiet with max_kernel_ns at 2000 (it is 5000 ns)" in result.problem
+    assert "it would stay quiet with max_kernel_ns below 2000 (it is 5000 ns)" in result.problem
 
 
 def test_where_no_threshold_decides_that_is_said(known: library.Library) -> None:

@@ -131,4 +131,4 @@ def test_a_folder_s_kernel_rule_is_checked_from_presets(tmp_path: Path) -> None:
     [problem] = lint.check([tmp_path])
     assert problem.line == 6
     assert "gave 1 row instead of 0" in problem.text
-    assert problem.text.endswith("it would stay quiet with max_kernel_ns at 4800 (it is 5000 ns)")
+    assert problem.text.endswith("it would stay quiet with max_kernel_ns below 4800 (it is 5000 ns)")

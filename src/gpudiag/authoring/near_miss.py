@@ -34,9 +34,9 @@ def hint(rule: Rule, con: Connection, *, expected: bool) -> str:
         if fires is expected:
             return f"its query gives rows, of which {' or '.join(rule.yields_to)} speaks" if rule.yields_to else ""
         found = [
-            f"{name} at {edge:.4g} (it is {values[name]:.4g} {rule.params[name].unit})"
+            f"{name} {edge} (it is {values[name]:.4g} {rule.params[name].unit})"
             for name in list(values)[:_PARAMS]
-            if (edge := _edge(rule, con, values, name, fires)) is not None
+            if (edge := _edge(rule, con, values, name, fires))
         ]
     except duckdb.Error:
         return ""
@@ -47,8 +47,8 @@ def hint(rule: Rule, con: Connection, *, expected: bool) -> str:
     return f"it would {'stay quiet' if fires else 'fire'} with {', or with '.join(found[:_NAMED])}"
 
 
-def _edge(rule: Rule, con: Connection, values: dict[str, float], name: str, fires: bool) -> float | None:
-    """The value of one threshold, nearest to its own, at which the outcome is another; None if there is none."""
+def _edge(rule: Rule, con: Connection, values: dict[str, float], name: str, fires: bool) -> str:
+    """Beyond which value of one threshold, nearest to its own, the outcome is another; empty if there is none."""
     own = values[name]
     for factor in _FACTORS:
         far = own * factor if own else factor - 0.5
@@ -61,8 +61,8 @@ def _edge(rule: Rule, con: Connection, values: dict[str, float], name: str, fire
                 near = half
             else:
                 far = half
-        return far
-    return None
+        return f"{'above' if far > own else 'below'} {near:.4g}"
+    return ""
 
 
 def _fires(rule: Rule, con: Connection, values: dict[str, float]) -> bool:

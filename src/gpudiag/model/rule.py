@@ -121,7 +121,7 @@ class Rule(Frozen):
 
     code: Code = Field(description="stable; users suppress and override by it")
     kind: Literal["finding", "hygiene", "suppressor"] = Field(
-        description="a smell, a doubt about the measurement, or a veto"
+        description="finding (a smell), hygiene (a doubt about the measurement) or suppressor (a veto)"
     )
     id: Slug = Field(description="names the smell, not the cure; equals the file's stem")
     title: Title = Field(description="the smell in one plain sentence, true wherever the rule applies")
@@ -129,9 +129,13 @@ class Rule(Frozen):
         default=None, description="Jinja; what a finding of it is called: the title with what its rows prove"
     )
     what: Prose | None = Field(default=None, description="what the rule looks for, in one or two plain sentences")
-    status: Status = Field(default="draft", description="draft, stable or deprecated")
-    severity: Severity = Field(default="info", description="how wrong it is, whatever it costs here")
-    requires: tuple[Word, ...] = Field(default=(), max_length=20, description="capabilities; else not evaluated")
+    status: Status = Field(default="draft", description="draft (if not given), stable or deprecated")
+    severity: Severity = Field(
+        default="info", description="critical, high, medium, low or info (if not given): how wrong it is, at any cost"
+    )
+    requires: tuple[Word, ...] = Field(
+        default=(), max_length=20, description="capabilities, listed in `rules/capabilities.yaml`; else not evaluated"
+    )
     needs: tuple[Need, ...] = Field(
         default=(),
         max_length=20,
@@ -158,7 +162,7 @@ class Rule(Frozen):
         description="findings only: columns of the query that the report prints, each with `label` and `unit`; those "
         "that the message states are left out",
     )
-    price: Price | None = Field(default=None, description="what its fix is worth; findings only")
+    price: Price | None = Field(default=None, description="what its fix is worth; findings only, and required of them")
     confidence: Confidence = Field(default="high", description="high, medium or low")
     confidence_reason: Prose | None = Field(default=None, description="said in the report when confidence is not high")
     locate: tuple[PlaceKind, ...] = Field(default=(), description="how places are named: python, nvtx, kernel")
@@ -172,7 +176,9 @@ class Rule(Frozen):
         default=None, description="for a reviewer: answered yes or no by reading the code, yes where it could be faster"
     )
     not_a_problem_when: Prose = Field(description="when to leave it alone")
-    remedies: tuple[Slug, ...] = Field(default=(), max_length=10, description="files in remedies/")
+    remedies: tuple[Slug, ...] = Field(
+        default=(), max_length=10, description="files in remedies/; a finding names at least one"
+    )
     check: Prose | None = Field(default=None, description="how the reader can verify the fix")
     references: tuple[Word, ...] = Field(default=(), max_length=20, description="where to read more")
 

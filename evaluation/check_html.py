@@ -142,10 +142,10 @@ def works(page: Any) -> Iterator[str]:
         text = page.evaluate("navigator.clipboard.readText()")
         if text.strip() != page.locator("main pre").first.inner_text().strip():
             yield "copying gives another text"
-    if page.locator(".strip").count():
-        strip, said = page.locator(".strip").first, page.locator(".strip output").first
+    if page.locator(".timeline").count():
+        timeline, said = page.locator(".timeline").first, page.locator(".timeline output").first
         whole = said.inner_text()
-        strip.locator(".lanes").focus()
+        timeline.locator(".lanes").focus()
         page.keyboard.press("+")
         page.wait_for_timeout(80)
         if said.inner_text() == whole:
@@ -155,11 +155,11 @@ def works(page: Any) -> Iterator[str]:
         if said.inner_text() != whole:
             yield "0 does not show all"
         page.keyboard.press(".")
-        if not strip.locator(".tip").is_visible():
+        if not timeline.locator(".tip").is_visible():
             yield "the keyboard shows no tooltip"
         page.keyboard.press("Escape")
-        strip.locator(".lane-gpu .track").first.hover()
-        if not strip.locator(".tip").is_visible():
+        timeline.locator(".lane-gpu .track").first.hover()
+        if not timeline.locator(".tip").is_visible():
             yield "the pointer shows no tooltip"
         page.mouse.wheel(0, -200)
         page.wait_for_timeout(80)

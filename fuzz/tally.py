@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fuzz.pool import SECONDS, Result
+from gpudiag import __version__
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 COUNTS, PAGE = DOCS / "fuzzing.json", DOCS / "fuzzing.md"
@@ -113,7 +114,7 @@ class Tally:
 
     def record(self) -> None:
         """Write the counts, and the page that shows them."""
-        packages = {name: version(name) for name in ("gpudiag", "duckdb", "polars", "pydantic")}
+        packages = {"gpudiag": __version__} | {name: version(name) for name in ("duckdb", "polars", "pydantic")}
         content = {
             "seed": self.seed,
             "date": date.today().isoformat(),

@@ -403,9 +403,9 @@ from gpudiag.replay.edited_graph import EditedGraph, EditTargets
 from gpudiag.replay.edits.edit_spec import IDLE_AFTER, IDLE_IN_CALL, EditSpec
 
 
-def _vanish(draft: EditedGraph, chosen: EditTargets) -> None:
-    draft.no_wait(chosen.calls)
-    draft.cost(chosen.calls, 0.0)
+def _vanish(edited: EditedGraph, chosen: EditTargets) -> None:
+    edited.no_wait(chosen.calls)
+    edited.cost(chosen.calls, 0.0)
 
 
 VANISH = EditSpec("vanish", "the selected calls cost nothing", _vanish, idle_bound=(IDLE_IN_CALL, IDLE_AFTER))
@@ -455,4 +455,6 @@ def test_an_edit_that_nobody_declares_is_refused_with_its_line(tmp_path: Path) -
 
 
 def test_rules_of_ours_name_known_edits_only() -> None:
-    load(edits=frozenset(registry.known()))
+    rules = load(edits=frozenset(registry.known())).rules
+    named = {str(edit) for rule in rules if rule.price for edit in rule.price.expected or ()}
+    assert named and named <= set(registry.known())

@@ -181,11 +181,11 @@ def test_a_fix_of_nothing_changes_nothing(case: Case) -> None:
     with replayable(case) as model:
         for graph in model.graphs:
             for edit in registry.known():
-                draft = EditedGraph.of(graph, graph.duration, model.settings)
-                registry.apply(draft, [edit], nothing)
-                np.testing.assert_array_equal(draft.duration, graph.duration, err_msg=edit)
-                np.testing.assert_array_equal(draft.lag, graph.lag, err_msg=edit)
-                assert (draft.at_least, draft.added) == (0.0, [])
+                edited = EditedGraph.of(graph, graph.duration, model.settings)
+                registry.apply(edited, [edit], nothing)
+                np.testing.assert_array_equal(edited.duration, graph.duration, err_msg=edit)
+                np.testing.assert_array_equal(edited.lag, graph.lag, err_msg=edit)
+                assert (edited.at_least, edited.added) == (0.0, [])
 
 
 # What can make a loop longer costs nothing here: copies beside kernels, and launching a graph.
@@ -197,7 +197,7 @@ FREE = {"replay_contention": 1.0, "replay_graph_launch_ns": 0.0}
 def test_no_fix_lengthens_the_replay_but_by_what_it_costs_itself(case: Case, data: st.DataObject) -> None:
     with replayable(case, **FREE) as model:
         chosen = [selection(data, graph) for graph in model.graphs]
-        before = model.remaining([part.draft for part in model.start[0]])
+        before = model.remaining([part.edited for part in model.start[0]])
         for edit in registry.known():
             assert model.remaining(model.fixed(rule(edit), chosen, None)) <= before * (1 + 1e-12), edit
 
@@ -208,9 +208,9 @@ def test_no_fix_lengthens_the_replay_but_by_what_it_costs_itself(case: Case, dat
 )
 def test_each_further_fix_leaves_no_more(case: Case, made: list[str], data: st.DataObject) -> None:
     with replayable(case, **FREE) as model:
-        drafts, left = None, 1.0
+        edited_graphs, left = None, 1.0
         for edit in made:
-            drafts = model.fixed(rule(edit), [selection(data, graph) for graph in model.graphs], drafts)
-            after = model.remaining(drafts)
+            edited_graphs = model.fixed(rule(edit), [selection(data, graph) for graph in model.graphs], edited_graphs)
+            after = model.remaining(edited_graphs)
             assert after <= left * (1 + 1e-12), edit
             left = after

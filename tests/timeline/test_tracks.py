@@ -10,8 +10,8 @@ from evaluation.corpus import CAPTURES
 from gpudiag import pipeline
 from gpudiag.model import Report
 from gpudiag.timeline import relations, tracks
-from gpudiag.timeline.downsampler import Canvas
-from gpudiag.timeline.model import Picture, Row, Strip
+from gpudiag.timeline.downsampler import Downsampler
+from gpudiag.timeline.model import Picture, Row, Timeline
 from timelines import launched, opened
 
 pytestmark = pytest.mark.capture
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.capture
 VIEWS = ("gpu_time_slice", "gap", "idle_interval", "loop_facts", "analysed_api_call", "analysed_gpu_op", "api_name")
 
 
-def rows_of(strip: Strip, group: str) -> list[Row]:
-    return [row for row in strip.rows if row.group == group]
+def rows_of(timeline: Timeline, group: str) -> list[Row]:
+    return [row for row in timeline.rows if row.group == group]
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def test_the_gpus_row_is_the_budget_of_that_iteration() -> None:
         loop = report.run.loops[0]
         iteration = tracks.usual_iteration(con, loop.id)
         assert iteration is not None
-        strip = tracks.of_iteration(con, "loop", iteration, loop, [])
+        timeline = tracks.of_iteration(con, "loop", iteration, loop, [])
         wanted = dict(
             con.execute(
                 'select category, sum(least("end", $end) - greatest(start, $start)) from gpu_time_slice'
@@ -45,12 +45,12 @@ def test_the_gpus_row_is_the_budget_of_that_iteration() -> None:
                 {"loop": loop.id, "start": iteration.start, "end": iteration.end},
             ).fetchall()
         )
-    (row,) = rows_of(strip, "gpu")
+    (row,) = rows_of(timeline, "gpu")
     found: Counter[str] = Counter()
     for part in row.slices:
         found[part.kind] += part.ns
     assert found == {kind: int(ns) for kind, ns in wanted.items()}
-    assert sum(found.values()) == strip.ns == iteration.end - iteration.start
+    assert sum(found.values()) == timeline.ns == iteration.end - iteration.start
     ends = [part.start + part.ns for part in row.slices]
     assert [part.start for part in row.slices[1:]] == ends[:-1]  # disjoint and complete
 
@@ -86,10 +86,10 @@ def test_the_run_has_its_phases_and_the_iteration_that_is_drawn(real: tuple[Repo
 
 def test_the_fixed_iteration_is_as_long_as_the_finding_says(real: tuple[Report, Picture]) -> None:
     report, picture = real
-    sketch, gain = picture.sketch, report.findings[0].gain
-    assert sketch is not None and gain.before_ms and gain.after_ms
-    assert (sketch.before_ms, sketch.after_ms) == (gain.before_ms, gain.after_ms)
-    for rows, length in ((sketch.before, gain.before_ms), (sketch.after, gain.after_ms)):
+    preview, gain = picture.preview, report.findings[0].gain
+    assert preview is not None and gain.before_ms and gain.after_ms
+    assert (preview.before_ms, preview.after_ms) == (gain.before_ms, gain.after_ms)
+    for rows, length in ((preview.before, gain.before_ms), (preview.after, gain.after_ms)):
         last = max(part.start + part.ns for row in rows for part in row.slices)
         assert 0.9 * length < last / 1e6 < 1.001 * length
 
@@ -104,19 +104,19 @@ def test_what_is_too_much_to_draw_is_merged_and_reported() -> None:
             from range(300000) t(i)
             """
         )
-        canvas = Canvas(con, 5_000_000, 605_000_000, slices=400)
-        lanes = canvas.lanes(relations.operations("gpu_op"), {"process": None, "streams": [0, 1]})
+        downsampler = Downsampler(con, 5_000_000, 605_000_000, slices=400)
+        lanes = downsampler.lanes(relations.operations("gpu_op"), {"process": None, "streams": [0, 1]})
     assert set(lanes) == {"0", "1", "other"}
     parts = [part for lane in lanes.values() for part in lane]
     assert 100 < len(parts) <= 400
-    assert sum(part.many for part in parts) == 300_000 == canvas.merged
+    assert sum(part.many for part in parts) == 300_000 == downsampler.merged
     assert sum(part.ns for part in parts) == 300_000 * 1_000
-    assert "300,000 items" in " ".join(tracks.together(canvas))
+    assert "300,000 items" in " ".join(tracks.together(downsampler))
 
 
 def test_few_operations_are_drawn_one_by_one() -> None:
     with opened(launched(20, 100, ("gemm", 0, 10, 50)), *VIEWS) as con:
-        canvas = Canvas(con, 0, 2_000_000, slices=400)
-        (parts,) = canvas.lanes(relations.operations("gpu_op"), {"process": None, "streams": [0]}).values()
-        assert [part.many for part in parts] == [1] * 20 and canvas.merged == 0
-        assert {canvas.named()[part.name].short for part in parts} == {"gemm"}
+        downsampler = Downsampler(con, 0, 2_000_000, slices=400)
+        (parts,) = downsampler.lanes(relations.operations("gpu_op"), {"process": None, "streams": [0]}).values()
+        assert [part.many for part in parts] == [1] * 20 and downsampler.merged == 0
+        assert {downsampler.named()[part.name].short for part in parts} == {"gemm"}

@@ -29,6 +29,7 @@ MAX_BYTES_IN_ALL = 32 << 20  # likewise by many of them
 MAX_REASON = 500  # characters: DuckDB's messages repeat the value that they complain of
 _CHUNK = 1 << 16
 _SPARE = 1 << 16  # bytes that an answer has around its text
+_LAST_WORD_SECONDS = 8  # for a process whose answer has ended to end too
 _PATIENCE = 8  # seconds by the clock for each of processor time: the machine may have other work
 
 
@@ -135,7 +136,7 @@ def _answers(child: subprocess.Popen[bytes], limits: Limits) -> Iterator[tuple[A
 def _ended(child: subprocess.Popen[bytes]) -> int | None:
     """Exit code of a child whose answers have ended; None if it still runs."""
     with suppress(subprocess.TimeoutExpired):
-        return child.wait(_PATIENCE)
+        return child.wait(_LAST_WORD_SECONDS)
     return None
 
 

@@ -110,8 +110,8 @@ def _fill(
 ) -> None:
     """The loop's kernels: explained by a finding, profiled already, or open."""
     spoken_of = {rule.code: {op for row in rows for op in row.get("gpu_ops") or ()} for rule, rows in fixes}
-    drafts = _fixed(model, fixes)
-    left = model.remaining(drafts) if model and drafts else 1.0
+    edited_graphs = _fixed(model, fixes)
+    left = model.remaining(edited_graphs) if model and edited_graphs else 1.0
     candidates = query.run(
         con, "select * from profile_candidate where loop = $loop order by share desc, name", {"loop": view.loop.id}
     )
@@ -123,7 +123,9 @@ def _fill(
         # Half the time of a kernel cannot save more than all of it takes.
         if row["share"] * view.loop.share_of_span < settings["next_min_saved"] * left:
             continue
-        candidate = KernelCandidate(view.loop, row, *_saving(model, drafts, left, row), replayed=model is not None)
+        candidate = KernelCandidate(
+            view.loop, row, *_saving(model, edited_graphs, left, row), replayed=model is not None
+        )
         if view.heaviest is None or candidate.saved > view.heaviest.saved:
             view.heaviest = candidate
         if candidate.worth >= settings["next_min_saved"] and row["median_ns"] >= settings["next_min_kernel_ns"]:
@@ -139,15 +141,17 @@ def _explained_by(own: set[int], spoken_of: Mapping[str, set[int]], enough: floa
 
 def _fixed(model: LoopModel | None, fixes: Sequence[tuple[Rule, list[Row]]]) -> list[EditedGraph] | None:
     """The replay with what the timeline says of its kernels put right; none if there is nothing of the kind."""
-    drafts: list[EditedGraph] | None = None
+    edited_graphs: list[EditedGraph] | None = None
     for rule, rows in fixes:
         chosen = model.select(rule, rows) if model else None
         if model and chosen:
-            drafts = model.fixed(rule, chosen, drafts)
-    return drafts
+            edited_graphs = model.fixed(rule, chosen, edited_graphs)
+    return edited_graphs
 
 
-def _saving(model: LoopModel | None, drafts: list[EditedGraph] | None, left: float, row: Row) -> tuple[float, float]:
+def _saving(
+    model: LoopModel | None, edited_graphs: list[EditedGraph] | None, left: float, row: Row
+) -> tuple[float, float]:
     """Return what halving the kernel's time saves now, and after the fixes."""
     if model is None:
         return row["share"] * HALF, row["share"] * HALF
@@ -156,9 +160,9 @@ def _saving(model: LoopModel | None, drafts: list[EditedGraph] | None, left: flo
     if not chosen:
         return 0.0, 0.0
     now = max(0.0, 1 - model.remaining(model.fixed(_HALVED, chosen, None)))
-    if drafts is None or left <= 0:
+    if edited_graphs is None or left <= 0:
         return now, now
-    return now, max(0.0, 1 - model.remaining(model.fixed(_HALVED, chosen, drafts)) / left)
+    return now, max(0.0, 1 - model.remaining(model.fixed(_HALVED, chosen, edited_graphs)) / left)
 
 
 def _put_first(view: LoopView, outside: Sequence[Finding], settings: Mapping[str, float]) -> None:

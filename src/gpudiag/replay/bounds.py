@@ -191,7 +191,7 @@ def measure(a: Claim, total_ns: float) -> float:
 def removable(before: EditedGraph, ends: Floats, after: EditedGraph) -> tuple[Floats, Floats]:
     """Return the starts and ends of what the edit can remove (ns); see `covered`.
 
-    before: the unedited draft; ends: when each of its nodes ends (ns); after: the same graph, edited.
+    before: the unedited graph; ends: when each of its nodes ends (ns); after: the same graph, edited.
     """
     graph = before.graph
     changed = after.duration < before.duration

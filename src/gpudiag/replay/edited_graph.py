@@ -105,42 +105,42 @@ class EditedGraph:
         self.duration[self.graph.op[ops]] = 0.0
 
 
-def but_launches(draft: EditedGraph, calls: Ints) -> Ints:
-    return calls[~np.isin(draft.graph.record.calls.kind[calls], LAUNCHES)]
+def but_launches(edited: EditedGraph, calls: Ints) -> Ints:
+    return calls[~np.isin(edited.graph.record.calls.kind[calls], LAUNCHES)]
 
 
-def handling(draft: EditedGraph, reads: Ints) -> Ints:
+def handling(edited: EditedGraph, reads: Ints) -> Ints:
     """Calls before which the host handled what the call before them, or a wait right after that, had read."""
-    calls, settings = draft.graph.record.calls, draft.settings
+    calls, settings = edited.graph.record.calls, edited.settings
     after = reads[np.isin(calls.kind[reads], [SYNC, COPY])] + 1
     after = after[after < len(calls)]
     after = np.where((calls.kind[after] == SYNC) & (after + 1 < len(calls)), after + 1, after)
-    taken = draft.duration[draft.graph.segment[after]]
+    taken = edited.duration[edited.graph.segment[after]]
     same = calls.thread[after] == calls.thread[after - 1]
     return np.asarray(after[same & (taken >= settings["host_work_ns"]) & (taken < settings["cpu_phase_ns"])])
 
 
-def own_work(draft: EditedGraph, chosen: EditTargets) -> Ints:
+def own_work(edited: EditedGraph, chosen: EditTargets) -> Ints:
     """Calls whose host segment belongs to what the selection names, and goes with it.
 
     Before a wait or a copy a short segment prepares it; a longer one is a phase of its own. A block that exists only
     to read values back goes whole. Input is fetched all the same.
     """
-    graph = draft.graph
+    graph = edited.graph
     calls = graph.record.calls
-    longer = draft.duration[graph.segment[chosen.segments]] >= draft.settings["cpu_phase_ns"]
+    longer = edited.duration[graph.segment[chosen.segments]] >= edited.settings["cpu_phase_ns"]
     beside = np.isin(calls.kind[chosen.segments], [SYNC, COPY]) & longer
-    before = np.union1d(chosen.segments[~beside], np.union1d(chosen.block, handling(draft, chosen.calls)))
+    before = np.union1d(chosen.segments[~beside], np.union1d(chosen.block, handling(edited, chosen.calls)))
     return np.asarray(before[~calls.fetches[before]])
 
 
-def started_by(draft: EditedGraph, calls: Ints) -> Ints:
-    return np.flatnonzero(np.isin(draft.graph.record.ops.call, calls))
+def started_by(edited: EditedGraph, calls: Ints) -> Ints:
+    return np.flatnonzero(np.isin(edited.graph.record.ops.call, calls))
 
 
-def link_time(draft: EditedGraph, ops: Ints) -> Floats:
+def link_time(edited: EditedGraph, ops: Ints) -> Floats:
     """Return how long the copies take at the rate of their device's link (ns)."""
-    copies = draft.graph.record.ops
+    copies = edited.graph.record.ops
     return np.asarray(1e9 * copies.bytes[ops] / copies.link[ops], dtype=np.float64)
 
 
@@ -152,25 +152,25 @@ def numbered(groups: list[Ints], count: int) -> Ints:
     return number
 
 
-def edges_within(draft: EditedGraph, group: Ints) -> Ints:
+def edges_within(edited: EditedGraph, group: Ints) -> Ints:
     """Stream edges between operations of one group; `group` is each operation's, -1 for none."""
-    graph = draft.graph
-    of_node = np.full(len(draft.duration), -1, dtype=np.int64)
+    graph = edited.graph
+    of_node = np.full(len(edited.duration), -1, dtype=np.int64)
     of_node[graph.op] = group
     source, target = of_node[graph.source], of_node[graph.target]
     return np.flatnonzero((graph.edge_kind == EdgeKind.STREAM) & (target >= 0) & (source == target))
 
 
-def regions(draft: EditedGraph, chosen: EditTargets) -> list[Ints]:
+def regions(edited: EditedGraph, chosen: EditTargets) -> list[Ints]:
     """Return runs of calls, on one thread and in one iteration, that one graph could hold and of which one is selected.
 
     Iterations of few launches are steps of something larger: a graph can hold many of them.
     """
-    graph, record = draft.graph, draft.graph.record
+    graph, record = edited.graph, edited.graph.record
     calls = record.calls
     waiting = np.zeros(len(calls), dtype=bool)
-    held = (graph.edge_kind == EdgeKind.WAIT) & (draft.lag > NEVER / 2)
-    place = np.full(len(draft.duration), -1, dtype=np.int64)
+    held = (graph.edge_kind == EdgeKind.WAIT) & (edited.lag > NEVER / 2)
+    place = np.full(len(edited.duration), -1, dtype=np.int64)
     place[graph.leave] = np.arange(len(calls))
     waiting[place[graph.target[held]]] = True
     launches = np.isin(calls.kind, LAUNCHES)
@@ -178,7 +178,7 @@ def regions(draft: EditedGraph, chosen: EditTargets) -> list[Ints]:
     fits = np.isin(calls.kind, CAPTURABLE) & ~waiting
     breaks = np.ones(len(calls), dtype=bool)
     breaks[1:] = calls.thread[1:] != calls.thread[:-1]
-    if launches.sum() >= draft.settings["replay_graph_launches"] * record.window.iterations:
+    if launches.sum() >= edited.settings["replay_graph_launches"] * record.window.iterations:
         breaks[1:] |= record.iteration_of_call[1:] != record.iteration_of_call[:-1]
     breaks[1:] |= ~fits[1:] | ~fits[:-1]
     number = np.cumsum(breaks)
@@ -187,9 +187,9 @@ def regions(draft: EditedGraph, chosen: EditTargets) -> list[Ints]:
     return [run for run in np.split(order, np.flatnonzero(np.diff(number[order])) + 1) if len(run) > 1]
 
 
-def rows_in_stream(draft: EditedGraph, selected: Ints) -> list[Ints]:
+def rows_in_stream(edited: EditedGraph, selected: Ints) -> list[Ints]:
     """Selected operations that follow one another in their stream, row by row; a row ends with its iteration."""
-    record = draft.graph.record
+    record = edited.graph.record
     ops = record.ops
     iteration = np.full(len(ops), -1, dtype=np.int64)
     iteration[ops.call >= 0] = record.iteration_of_call[ops.call[ops.call >= 0]]
@@ -201,13 +201,13 @@ def rows_in_stream(draft: EditedGraph, selected: Ints) -> list[Ints]:
     return [row for row in np.split(chosen, np.flatnonzero(breaks) + 1) if len(row) > 1]
 
 
-def prefetched(draft: EditedGraph, uploads: Ints) -> tuple[Ints, Ints]:
+def prefetched(edited: EditedGraph, uploads: Ints) -> tuple[Ints, Ints]:
     """Return uploads that the host could ask for an iteration earlier, and of each the call that did so for its data
     then: the one in the same place of the iteration before (-1: before the window).
 
     Left out are uploads before which the host waited for a read-back of about as many bytes: it sends what it read.
     """
-    record, settings = draft.graph.record, draft.settings
+    record, settings = edited.graph.record, edited.settings
     calls, ops = record.calls, record.ops
     mine = uploads[ops.call[uploads] >= 0]
     iteration = record.iteration_of_call[ops.call[mine]]

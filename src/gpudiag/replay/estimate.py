@@ -38,7 +38,7 @@ class _Part:
     """One process of the loop under one profiler overhead: the unedited length and what the fixes so far made of it."""
 
     base_ns: float
-    draft: EditedGraph
+    edited: EditedGraph
 
 
 class LoopModel:
@@ -66,36 +66,41 @@ class LoopModel:
 
     def _parts(self, guess: Sequence[overhead.Calibration]) -> list[_Part]:
         pairs = zip(self.graphs, guess, strict=True)
-        drafts = [EditedGraph.of(one, calibration.durations(one), self.settings) for one, calibration in pairs]
-        return [_Part(*part) for part in zip(self._lengths(drafts), drafts, strict=True)]
+        edited_graphs = [EditedGraph.of(one, calibration.durations(one), self.settings) for one, calibration in pairs]
+        return [_Part(*part) for part in zip(self._lengths(edited_graphs), edited_graphs, strict=True)]
 
-    def _lengths(self, drafts: Sequence[EditedGraph]) -> list[float]:
+    def _lengths(self, edited_graphs: Sequence[EditedGraph]) -> list[float]:
         """Return how long each process takes (ns)."""
-        return [max(simulate.length(draft.graph, end), draft.at_least) for draft, end in self.ends(drafts)]
+        return [max(simulate.length(edited.graph, end), edited.at_least) for edited, end in self.ends(edited_graphs)]
 
-    def ends(self, drafts: Sequence[EditedGraph]) -> list[tuple[EditedGraph, Floats]]:
-        """Each process's draft, the edges that its edits added among those of its graph, and the end of each of its
-        nodes (ns); ranks of one job wait for one another.
+    def ends(self, edited_graphs: Sequence[EditedGraph]) -> list[tuple[EditedGraph, Floats]]:
+        """Each process's edited graph, with the edges that its edits added, and the end of each of its nodes (ns);
+        ranks of one job wait for one another.
         """
-        ready = [_with_edges(draft) if draft.added else (draft.graph, draft) for draft in drafts]
+        ready = [_with_edges(edited) if edited.added else (edited.graph, edited) for edited in edited_graphs]
         graphs = [one for one, _ in ready]
         if self.meet:
             times = [[getattr(d, name) for _, d in ready] for name in ("duration", "lag", "release")]
             found = collectives.ends(graphs, times[0], times[1], times[2], self.meet)
         else:
             found = [simulate.replay(one, d.duration, d.lag, d.release) for one, d in ready]
-        return [(draft, end) for (_, draft), end in zip(ready, found, strict=True)]
+        return [(edited, end) for (_, edited), end in zip(ready, found, strict=True)]
 
     def _edited(
-        self, drafts: list[EditedGraph], variant: Sequence[Edit], chosen: Sequence[EditTargets], *, shared: bool = False
+        self,
+        edited_graphs: list[EditedGraph],
+        variant: Sequence[Edit],
+        chosen: Sequence[EditTargets],
+        *,
+        shared: bool = False,
     ) -> list[EditedGraph]:
-        """The drafts, changed as the fix would. shared: ranks are balanced by moving work, not by removing it."""
-        for draft, selection in zip(drafts, chosen, strict=True):
-            registry.apply(draft, variant, selection)
+        """Change the graphs as the fix would. shared: ranks are balanced by moving work, not by removing it."""
+        for edited, selection in zip(edited_graphs, chosen, strict=True):
+            registry.apply(edited, variant, selection)
         for edit in registry.of(variant):
             if edit.across_ranks and self.meet:
-                edit.across_ranks(drafts, self.meet, shared)
-        return drafts
+                edit.across_ranks(edited_graphs, self.meet, shared)
+        return edited_graphs
 
     def select(self, rule: Rule, rows: Sequence[Row]) -> list[EditTargets] | None:
         """Return the finding's targets in each process; None when the replay cannot price it."""
@@ -158,27 +163,27 @@ class LoopModel:
     def fixed(
         self, rule: Rule, chosen: Sequence[EditTargets], before: Sequence[EditedGraph] | None
     ) -> list[EditedGraph]:
-        """The drafts after this fix, on top of those before it."""
+        """The graphs after this fix, on top of the fixes before it."""
         assert rule.price is not None
-        drafts = [draft.copy() for draft in (before or [part.draft for part in self.start[0]])]
-        return self._edited(drafts, rule.price.expected or rule.price.best, chosen)
+        edited_graphs = [edited.copy() for edited in (before or [part.edited for part in self.start[0]])]
+        return self._edited(edited_graphs, rule.price.expected or rule.price.best, chosen)
 
-    def remaining(self, drafts: Sequence[EditedGraph]) -> float:
-        """The length of edited drafts over the unedited one."""
+    def remaining(self, edited_graphs: Sequence[EditedGraph]) -> float:
+        """The length of edited graphs over the unedited one."""
         total = sum(part.base_ns for part in self.start[0])
-        return sum(self._lengths(drafts)) / total if total > 0 else 1.0
+        return sum(self._lengths(edited_graphs)) / total if total > 0 else 1.0
 
-    def least(self, drafts: Sequence[EditedGraph]) -> float:
+    def least(self, edited_graphs: Sequence[EditedGraph]) -> float:
         """Return what the busiest engine of the edited graphs needs, over the unedited length."""
         total = sum(part.base_ns for part in self.start[0])
-        return min(1.0, sum(map(self._busy, drafts)) / total) if total > 0 else 0.0
+        return min(1.0, sum(map(self._busy, edited_graphs)) / total) if total > 0 else 0.0
 
-    def _busy(self, draft: EditedGraph) -> float:
+    def _busy(self, edited: EditedGraph) -> float:
         """The work of the busiest engine (ns): a GPU's kernels, where they overlapped as they did, or one direction's
         copies; less what times of two runs differ by.
         """
-        ops = draft.graph.record.ops
-        needed = draft.duration[draft.graph.op]
+        ops = edited.graph.record.ops
+        needed = edited.duration[edited.graph.op]
         most = 0.0
         for device in np.unique(ops.device):
             kernels = (ops.device == device) & (ops.kind == 0)
@@ -192,9 +197,9 @@ class LoopModel:
     def _shortest(self, number: int, variant: Sequence[Edit], chosen: Sequence[EditTargets]) -> float:
         """The length that no way to make these edits goes below, over the unedited one."""
         parts = self.start[number]
-        before = self.ends([part.draft for part in parts])
-        after = self._edited([part.draft.copy() for part in parts], variant, chosen)
-        found = [bounds.removable(draft, end, edited) for (draft, end), edited in zip(before, after, strict=True)]
+        before = self.ends([part.edited for part in parts])
+        after = self._edited([part.edited.copy() for part in parts], variant, chosen)
+        found = [bounds.removable(graph, end, one) for (graph, end), one in zip(before, after, strict=True)]
         if self.meet:  # what one rank saves, all that wait for it may
             found = [(start - late, end - late) for (start, end), late in zip(found, self.meet.offset, strict=True)]
             saved = len(parts) * bounds.covered(found)
@@ -209,10 +214,10 @@ class LoopModel:
         """The edited length over the unedited one, and what the busiest engine alone would need."""
         parts = self.start[number]
         total = sum(part.base_ns for part in parts)
-        drafts = self._edited([part.draft.copy() for part in parts], variant, chosen, shared=shared)
-        after, least = sum(self._lengths(drafts)), 0.0
+        edited_graphs = self._edited([part.edited.copy() for part in parts], variant, chosen, shared=shared)
+        after, least = sum(self._lengths(edited_graphs)), 0.0
         if not _rewrites(variant):  # what a rewritten kernel takes is a guess
-            least = sum(map(self._busy, drafts))
+            least = sum(map(self._busy, edited_graphs))
         return (min(1.0, after / total), min(1.0, least / total)) if total > 0 else (1.0, 0.0)
 
 
@@ -247,15 +252,15 @@ def model(
     return fitted, None
 
 
-def _with_edges(draft: EditedGraph) -> tuple[graph.Graph, EditedGraph]:
-    """The draft's graph with the edges that its edits added."""
-    one = draft.graph
-    extra = np.array(draft.added, dtype=np.int64).reshape(-1, 2)
+def _with_edges(edited: EditedGraph) -> tuple[graph.Graph, EditedGraph]:
+    """The graph with the edges that its edits added."""
+    one = edited.graph
+    extra = np.array(edited.added, dtype=np.int64).reshape(-1, 2)
     wider = replace(
         one,
         source=np.concatenate([one.source, extra[:, 0]]),
         target=np.concatenate([one.target, extra[:, 1]]),
-        lag=np.concatenate([draft.lag, np.zeros(len(extra))]),
+        lag=np.concatenate([edited.lag, np.zeros(len(extra))]),
         edge_kind=np.concatenate([one.edge_kind, np.full(len(extra), int(EdgeKind.STREAM))]),
     ).indexed()
-    return wider, replace(draft, graph=wider, lag=wider.lag, added=[])
+    return wider, replace(edited, graph=wider, lag=wider.lag, added=[])

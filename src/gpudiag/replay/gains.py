@@ -87,7 +87,7 @@ class AppliedFixes:
     """State of one loop after the fixes applied so far."""
 
     claim: bounds.Claim = field(default_factory=dict)
-    drafts: list[EditedGraph] | None = None
+    edited_graphs: list[EditedGraph] | None = None
     replayed: float = 1.0  # by the replay
     bounded: float = 1.0  # by fixes that only a bound is known of
     least: float = 0.0  # what the busiest engine needs for the work that is left
@@ -152,7 +152,7 @@ class GainCalculator:
     def marginal(self, item: PricedFinding, taken: AppliedFixes) -> float:
         """The part of the loop that the fix removes after those taken."""
         if item.model and item.chosen and item.price:
-            after = item.model.remaining(item.model.fixed(item.rule, item.chosen, taken.drafts))
+            after = item.model.remaining(item.model.fixed(item.rule, item.chosen, taken.edited_graphs))
             if item.bounded and item.price.expected > 0:
                 after *= item.price.low / item.price.expected
             return max(0.0, taken.replayed - after) * taken.bounded
@@ -165,16 +165,16 @@ class GainCalculator:
         marginal, left = self.marginal(item, taken), taken.left
         bounds.merge(taken.claim, item.claim)
         if item.model and item.chosen and item.price:
-            taken.drafts = item.model.fixed(item.rule, item.chosen, taken.drafts)
-            taken.replayed = min(taken.replayed, item.model.remaining(taken.drafts))
+            taken.edited_graphs = item.model.fixed(item.rule, item.chosen, taken.edited_graphs)
+            taken.replayed = min(taken.replayed, item.model.remaining(taken.edited_graphs))
             if item.bounded and item.price.expected > 0:
                 taken.bounded *= item.proven / item.price.expected
-            taken.least = min(item.model.least(taken.drafts), taken.replayed)
+            taken.least = min(item.model.least(taken.edited_graphs), taken.replayed)
         elif left > 0:
             taken.bounded *= max(0.0, 1 - marginal / left)
             model = item.model
-            if model and not taken.drafts and item.rule.family != "communication":
-                taken.least = min(model.least([part.draft for part in model.start[0]]), taken.replayed)
+            if model and not taken.edited_graphs and item.rule.family != "communication":
+                taken.least = min(model.least([part.edited for part in model.start[0]]), taken.replayed)
 
 
 def gain(item: PricedFinding, left: float, before_it: float = 1.0) -> Gain:

@@ -1,6 +1,6 @@
 """Intervals of the store as slices: few are drawn one by one, many are drawn together, so that a picture stays small.
 
-A relation here is SQL that gives lane, kind, name (references name), start and end, in ns from the strip's start.
+A relation here is SQL that gives lane, kind, name (references name), start and end, in ns from the timeline's start.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _LONGEST_NAME = 300
 
 
 @dataclass(slots=True)
-class Canvas:
-    """A strip in the making: its time, how many slices it may hold, and the names used so far."""
+class Downsampler:
+    """A timeline in the making: its time, how many slices it may hold, and the names used so far."""
 
     con: Connection
     begin: int

@@ -11,7 +11,7 @@ from gpudiag.model import Finding, Loop, Run
 from gpudiag.replay.gains import GainCalculator, PricedFinding
 from gpudiag.text.format import plural
 from gpudiag.timeline import tracks
-from gpudiag.timeline.fix_preview import sketch
+from gpudiag.timeline.fix_preview import preview
 from gpudiag.timeline.model import Picture
 
 Connection = duckdb.DuckDBPyConnection
@@ -41,7 +41,7 @@ def draw(con: Connection, run: Run, findings: Sequence[Finding], ledger: GainCal
         remark = f"Findings of {plural(undrawn, 'more loop')} are marked here only."
         overview = replace(overview, remarks=(*overview.remarks, remark))
     first = next((f for f in findings if f.gain.kind != "test_needed"), None)
-    return Picture(tuple(drawn), overview, sketch(con, first, _item(first, ledger)) if first else None)
+    return Picture(tuple(drawn), overview, preview(con, first, _item(first, ledger)) if first else None)
 
 
 def _of_process(loops: Sequence[Loop], shown: Sequence[Loop]) -> list[Loop]:

@@ -13,7 +13,7 @@ from gpudiag.replay.edited_graph import EditedGraph
 from gpudiag.replay.gains import PricedFinding
 from gpudiag.replay.trace import Floats
 from gpudiag.text.format import clean
-from gpudiag.timeline.model import Name, Row, Sketch, Slice
+from gpudiag.timeline.model import FixPreview, Name, Row, Slice
 
 Connection = duckdb.DuckDBPyConnection
 SLICES = 1500
@@ -22,18 +22,18 @@ KINDS = ("kernel", "communication", "set")
 _COPIES = {1: "to_gpu", 2: "to_host", 3: "copy"}
 
 
-def sketch(con: Connection, finding: Finding, item: PricedFinding | None) -> Sketch | None:
+def preview(con: Connection, finding: Finding, item: PricedFinding | None) -> FixPreview | None:
     """None where the finding promises no time of a loop."""
     gain = finding.gain
     if gain.basis != "loop" or gain.before_ms is None or gain.after_ms is None:
         return None
     low = gain.low_ms if gain.low_ms is not None else gain.after_ms
     high = gain.high_ms if gain.high_ms is not None else gain.after_ms
-    bare = Sketch(finding.rank, gain.before_ms, gain.after_ms, low, high)
+    bare = FixPreview(finding.rank, gain.before_ms, gain.after_ms, low, high)
     if item is None or item.model is None or not item.chosen or not item.expected:
         return bare
     model = item.model
-    now = model.ends([part.draft for part in model.start[0]])[0]
+    now = model.ends([part.edited for part in model.start[0]])[0]
     then = model.ends(model.fixed(item.rule, item.chosen, None))[0]
     drawn = _drawn(con, bare, now, then)
     if drawn and len(model.graphs) > 1:
@@ -44,7 +44,7 @@ def sketch(con: Connection, finding: Finding, item: PricedFinding | None) -> Ske
 Replayed = tuple[EditedGraph, Floats]
 
 
-def _drawn(con: Connection, bare: Sketch, now: Replayed, then: Replayed) -> Sketch | None:
+def _drawn(con: Connection, bare: FixPreview, now: Replayed, then: Replayed) -> FixPreview | None:
     """With the operations of the iteration that is nearest to the mean both before and after."""
     starts = [_iteration_starts(one) for one in (now, then)]
     if any(len(one) < 2 for one in starts) or len(starts[0]) != len(starts[1]):
@@ -68,7 +68,7 @@ def _drawn(con: Connection, bare: Sketch, now: Replayed, then: Replayed) -> Sket
     remarks = []
     if any(len(side or ()) == STREAMS for side in rows):
         remarks.append(f"At most {STREAMS} streams are drawn, the busiest.")
-    return Sketch(
+    return FixPreview(
         bare.rank, bare.before_ms, bare.after_ms, bare.low_ms, bare.high_ms, rows[0] or (), rows[1] or (),
         tuple(names.values()), tuple(remarks),
     )  # fmt: skip
@@ -76,9 +76,9 @@ def _drawn(con: Connection, bare: Sketch, now: Replayed, then: Replayed) -> Sket
 
 def _iteration_starts(one: Replayed) -> Floats:
     """Return when the GPU began each iteration's work, and when the last one's ended."""
-    draft, ends = one
-    record, graph = draft.graph.record, draft.graph
-    duration = draft.duration[graph.op]
+    edited, ends = one
+    record, graph = edited.graph.record, edited.graph
+    duration = edited.duration[graph.op]
     here = (record.ops.call >= 0) & (duration > 0)
     if not here.any():
         return np.zeros(0)
@@ -93,10 +93,10 @@ def _rows(
     con: Connection, one: Replayed, begin: float, end: float, scale: float, names: Mapping[int, Name]
 ) -> tuple[Row, ...] | None:
     """Return what runs from begin to end, a row a stream; None where that is too much to draw."""
-    draft, ends = one
-    graph, ops = draft.graph, draft.graph.record.ops
+    edited, ends = one
+    graph, ops = edited.graph, edited.graph.record.ops
     stop = ends[graph.op]
-    start = stop - draft.duration[graph.op]
+    start = stop - edited.duration[graph.op]
     inside = np.flatnonzero((stop > begin) & (start < end) & (stop > start))
     if len(inside) > SLICES:
         return None
@@ -132,10 +132,10 @@ def _name_of(con: Connection, ops: Sequence[int]) -> dict[int, int]:
     )
 
 
-def _names(con: Connection, draft: EditedGraph) -> dict[int, Name]:
+def _names(con: Connection, edited: EditedGraph) -> dict[int, Name]:
     rows = con.execute(
         "select id, text, short from name where id in"
         " (select distinct name from analysed_gpu_op where process = ? and name is not null) order by id",
-        [draft.graph.record.window.process],
+        [edited.graph.record.window.process],
     ).fetchall()
     return {number: Name(clean(short or text or ""), clean(text or "")) for number, text, short in rows}

@@ -14,7 +14,7 @@ class Name(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """Something that lasted. `name` is a position in the strip's names, -1 for none.
+    """Something that lasted. `name` is a position in the timeline's names, -1 for none.
 
     Where `many` is more than one, that many neighbours are drawn as one: `ns` is their summed time and `name` the
     longest of them.
@@ -29,7 +29,7 @@ class Slice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a strip. group: finding, phase, nvtx, host, gpu or stream; rank: the finding that it marks."""
+    """One line of a timeline. group: finding, phase, nvtx, host, gpu or stream; rank: the finding that it marks."""
 
     key: str
     group: str
@@ -40,7 +40,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Strip:
+class Timeline:
     """A stretch of time. iteration: the number of the iteration it shows, None for the whole run."""
 
     key: str
@@ -59,7 +59,7 @@ class Strip:
 
 
 @dataclass(frozen=True, slots=True)
-class Sketch:
+class FixPreview:
     """An iteration before and after the first fix, by replay; rows are empty where only the lengths are known."""
 
     rank: int
@@ -75,8 +75,8 @@ class Sketch:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """All that is drawn. loops: their strips; overview: the whole run; sketch: the first fix."""
+    """All that is drawn. loops: their timelines; overview: the whole run; preview: the first fix."""
 
-    loops: tuple[Strip, ...] = ()
-    overview: Strip | None = None
-    sketch: Sketch | None = None
+    loops: tuple[Timeline, ...] = ()
+    overview: Timeline | None = None
+    preview: FixPreview | None = None

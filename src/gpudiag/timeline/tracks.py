@@ -10,8 +10,8 @@ import duckdb
 from gpudiag.model import Finding, Loop
 from gpudiag.text.format import clean, dur, plural
 from gpudiag.timeline import relations
-from gpudiag.timeline.downsampler import Canvas
-from gpudiag.timeline.model import Row, Slice, Strip
+from gpudiag.timeline.downsampler import Downsampler
+from gpudiag.timeline.model import Row, Slice, Timeline
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -60,33 +60,44 @@ def usual_iteration(con: Connection, loop: int) -> Iteration | None:
     return Iteration(*row) if row else None
 
 
-def of_iteration(con: Connection, key: str, iteration: Iteration, loop: Loop, marks: Sequence[Marks]) -> Strip:
+def of_iteration(con: Connection, key: str, iteration: Iteration, loop: Loop, marks: Sequence[Marks]) -> Timeline:
     """One iteration of the loop: findings, ranges, host calls, what the GPU did, streams."""
-    canvas = Canvas(con, iteration.start, iteration.end, SLICES_ITERATION)
+    downsampler = Downsampler(con, iteration.start, iteration.end, SLICES_ITERATION)
     given = {"thread": iteration.thread, "deepest": DEPTH}
     process = (
         iteration.process if loop.processes == 1 else None
     )  # ranks wait for one another: their GPUs belong together
-    rows = [*_findings(canvas, marks, process)]
-    rows += _ranges(canvas, given)
+    rows = [*_findings(downsampler, marks, process)]
+    rows += _ranges(downsampler, given)
     remarks = [*_ahead(con, iteration), *_deeper(con, iteration, DEPTH)]
     threads, more = _threads(con, iteration)
-    rows += _calls(canvas, "analysed_api_call", threads, iteration.thread)
+    rows += _calls(downsampler, "analysed_api_call", threads, iteration.thread)
     remarks += [f"Not drawn: the CUDA calls of {plural(more, 'more thread')}."] * (more > 0)
-    rows += _gpu(canvas, iteration.loop, process)
-    rows += _streams(canvas, "analysed_gpu_op", iteration.process)
+    rows += _gpu(downsampler, iteration.loop, process)
+    rows += _streams(downsampler, "analysed_gpu_op", iteration.process)
     if loop.processes > 1:
         remarks.append(f"Ranges, calls and streams are those of one process of {loop.processes}.")
-    remarks += [*_more_gpus(con, loop), *together(canvas)]
-    return Strip(
-        key, iteration.start, canvas.ns, tuple(rows), canvas.named(), iteration.loop, iteration.number, tuple(remarks)
+    remarks += [*_more_gpus(con, loop), *together(downsampler)]
+    return Timeline(
+        key,
+        iteration.start,
+        downsampler.ns,
+        tuple(rows),
+        downsampler.named(),
+        iteration.loop,
+        iteration.number,
+        tuple(remarks),
     )
 
 
 def of_run(
-    con: Connection, iteration: Iteration | None, loops: Sequence[Loop], marks: Sequence[Marks], drawn: Sequence[Strip]
-) -> Strip | None:
-    """The whole run; the rows of the host are those of the process that drives the longest loop. drawn: strips whose
+    con: Connection,
+    iteration: Iteration | None,
+    loops: Sequence[Loop],
+    marks: Sequence[Marks],
+    drawn: Sequence[Timeline],
+) -> Timeline | None:
+    """The whole run; the rows of the host are those of the process that drives the longest loop. drawn: timelines whose
     place is marked.
     """
     row = con.execute(
@@ -97,43 +108,49 @@ def of_run(
     ).fetchone()
     if row is None or row[0] is None or row[1] <= row[0]:
         return None
-    canvas = Canvas(con, row[0], row[1], SLICES_RUN)
+    downsampler = Downsampler(con, row[0], row[1], SLICES_RUN)
     rows: list[Row] = []
     remarks: list[str] = []
     if iteration:
         given = {"thread": iteration.thread, "deepest": DEPTH_RUN}
-        rows += _phases(canvas, iteration.process, loops)
-        places = tuple(sorted(Slice(one.start - canvas.begin, one.ns, "drawn", -1, 1) for one in drawn))
+        rows += _phases(downsampler, iteration.process, loops)
+        places = tuple(sorted(Slice(one.start - downsampler.begin, one.ns, "drawn", -1, 1) for one in drawn))
         rows.append(Row("drawn", "phase", "drawn above", places))
-        rows += _findings(canvas, marks, None)
-        rows += _ranges(canvas, given)
-        rows += _calls(canvas, "api_call", [iteration.thread], iteration.thread)
-        rows += _gpu(canvas, None, None)
+        rows += _findings(downsampler, marks, None)
+        rows += _ranges(downsampler, given)
+        rows += _calls(downsampler, "api_call", [iteration.thread], iteration.thread)
+        rows += _gpu(downsampler, None, None)
         remarks.append(
             "What the GPU waits for is known for the iterations that were analysed, and drawn for those only."
         )
         remarks.append(f"Ranges ({DEPTH_RUN} levels) and calls are those of the thread that drives the longest loop.")
         remarks += _more_gpus(con, None)
-    rows += _streams(canvas, "gpu_op", None)
-    return Strip("run", canvas.begin, canvas.ns, tuple(rows), canvas.named(), remarks=(*remarks, *together(canvas)))
+    rows += _streams(downsampler, "gpu_op", None)
+    return Timeline(
+        "run",
+        downsampler.begin,
+        downsampler.ns,
+        tuple(rows),
+        downsampler.named(),
+        remarks=(*remarks, *together(downsampler)),
+    )
 
 
-def together(canvas: Canvas) -> list[str]:
+def together(downsampler: Downsampler) -> list[str]:
     """Describe what was drawn together."""
-    if not canvas.merged:
+    if not downsampler.merged:
         return []
-    least = dur(float(canvas.longest_merged))
-    return [
-        f"What is shorter than {least} is drawn together with its neighbours of the same kind: {canvas.merged:,} items."
-    ]
+    least = dur(float(downsampler.longest_merged))
+    many = f"{downsampler.merged:,} items"
+    return [f"What is shorter than {least} is drawn together with its neighbours of the same kind: {many}."]
 
 
-def _findings(canvas: Canvas, marks: Sequence[Marks], process: int | None) -> Iterable[Row]:
+def _findings(downsampler: Downsampler, marks: Sequence[Marks], process: int | None) -> Iterable[Row]:
     """A line a finding, in the report's order; those that have nothing here are left out."""
     found: dict[int, list[Slice]] = {}
     by_rank = {mark.finding.rank: mark.finding for mark in marks}
     for mark in marks:
-        lanes = canvas.lanes(relations.marks(mark.on), {"ids": mark.ids, "process": process, "kind": mark.kind})
+        lanes = downsampler.lanes(relations.marks(mark.on), {"ids": mark.ids, "process": process, "kind": mark.kind})
         slices = lanes.get("mark", ())
         found.setdefault(mark.finding.rank, []).extend(_joined(slices) if mark.kind == "idle_mark" else slices)
     for rank in sorted(found):
@@ -142,18 +159,18 @@ def _findings(canvas: Canvas, marks: Sequence[Marks], process: int | None) -> It
             yield Row(f"f{rank}", "finding", finding.title, tuple(sorted(found[rank])), rank=rank)
 
 
-def _phases(canvas: Canvas, process: int, loops: Sequence[Loop]) -> Iterable[Row]:
-    for slices in canvas.lanes(relations.PHASES, {"process": process}).values():
+def _phases(downsampler: Downsampler, process: int, loops: Sequence[Loop]) -> Iterable[Row]:
+    for slices in downsampler.lanes(relations.PHASES, {"process": process}).values():
         yield Row("phase", "phase", "Phases", slices)
     known = {str(loop.id): loop for loop in loops if loop.source != "unknown"}
-    lanes = canvas.lanes(relations.ITERATIONS, {"process": process, "loops": [loop.id for loop in known.values()]})
+    lanes = downsampler.lanes(relations.ITERATIONS, {"process": process, "loops": [loop.id for loop in known.values()]})
     for key, loop in known.items():
         if key in lanes:
             yield Row(f"t{key}", "phase", loop.name, lanes[key])
 
 
-def _ranges(canvas: Canvas, given: Mapping[str, Any]) -> Iterable[Row]:
-    for depth, slices in sorted(canvas.lanes(relations.RANGES, given).items()):
+def _ranges(downsampler: Downsampler, given: Mapping[str, Any]) -> Iterable[Row]:
+    for depth, slices in sorted(downsampler.lanes(relations.RANGES, given).items()):
         yield Row(f"n{depth}", "nvtx", "NVTX ranges", slices, depth=int(depth))
 
 
@@ -194,10 +211,12 @@ def _threads(con: Connection, iteration: Iteration) -> tuple[list[int], int]:
     return [iteration.thread, *others[: THREADS - 1]], len(others[THREADS - 1 :])
 
 
-def _calls(canvas: Canvas, table: str, threads: list[int], driver: int) -> Iterable[Row]:
-    lanes = canvas.lanes(relations.calls(table), {"threads": threads})
+def _calls(downsampler: Downsampler, table: str, threads: list[int], driver: int) -> Iterable[Row]:
+    lanes = downsampler.lanes(relations.calls(table), {"threads": threads})
     texts = dict(
-        canvas.con.execute("select id, name from thread where id in (select unnest(?::bigint[]))", [threads]).fetchall()
+        downsampler.con.execute(
+            "select id, name from thread where id in (select unnest(?::bigint[]))", [threads]
+        ).fetchall()
     )
     for thread in threads:
         if str(thread) in lanes:
@@ -206,10 +225,10 @@ def _calls(canvas: Canvas, table: str, threads: list[int], driver: int) -> Itera
             yield Row(f"h{thread}", "host", label, lanes[str(thread)])
 
 
-def _gpu(canvas: Canvas, loop: int | None, process: int | None) -> Iterable[Row]:
+def _gpu(downsampler: Downsampler, loop: int | None, process: int | None) -> Iterable[Row]:
     """Return what each GPU did or waited for: disjoint and complete over the analysed iterations, the loop's budget."""
-    lanes = canvas.lanes(relations.GPU_TIME, {"loop": loop, "process": process})
-    ordinals = dict(canvas.con.execute("select id, ordinal from device").fetchall())
+    lanes = downsampler.lanes(relations.GPU_TIME, {"loop": loop, "process": process})
+    ordinals = dict(downsampler.con.execute("select id, ordinal from device").fetchall())
     for device in sorted(lanes, key=int)[:DEVICES]:
         label = "GPU" if len(ordinals) == 1 else f"GPU {ordinals.get(int(device), device)}"
         yield Row(f"g{device}", "gpu", label, _joined(lanes[device]))
@@ -239,19 +258,19 @@ def _joined(slices: Sequence[Slice]) -> tuple[Slice, ...]:
     return tuple(found)
 
 
-def _streams(canvas: Canvas, table: str, process: int | None) -> Iterable[Row]:
+def _streams(downsampler: Downsampler, table: str, process: int | None) -> Iterable[Row]:
     """The busiest streams, a line each; the others share one."""
-    rows = canvas.con.execute(
+    rows = downsampler.con.execute(
         f"""
         select o.stream, s.number, d.ordinal
         from {table} o join stream s on s.id = o.stream join device d on d.id = o.device
         where ($process is null or o.process = $process) and o.start < $end and o."end" > $begin
         group by all order by sum(o."end" - o.start) desc, o.stream
         """,
-        {"process": process, "begin": canvas.begin, "end": canvas.end},
+        {"process": process, "begin": downsampler.begin, "end": downsampler.end},
     ).fetchall()
     shown = rows[:STREAMS]
-    lanes = canvas.lanes(relations.operations(table), {"process": process, "streams": [row[0] for row in shown]})
+    lanes = downsampler.lanes(relations.operations(table), {"process": process, "streams": [row[0] for row in shown]})
     several = len({row[2] for row in rows}) > 1
     for stream, number, ordinal in sorted(shown, key=lambda row: (row[2], row[1], row[0])):
         where = f"GPU {ordinal} stream {number}" if several else f"stream {number}"

@@ -19,7 +19,7 @@ from gpudiag.report import formats, json_format, markdown
 from gpudiag.report.html import page
 from gpudiag.report.html.roofline import rooflines
 from gpudiag.report.html.track import WIDTH, drawing
-from gpudiag.timeline.model import Name, Picture, Row, Sketch, Slice, Strip
+from gpudiag.timeline.model import FixPreview, Name, Picture, Row, Slice, Timeline
 
 HOSTILE = '</script><img src=x onerror="alert(1)">\u202e--><svg onload=alert(2)>{{ 7 * 7 }}\x1b[31m\'"`*_&lt;'
 VOID = {"meta", "br", "hr", "img", "input", "link"}
@@ -62,7 +62,7 @@ class Parsed(HTMLParser):
         return [attributes[attribute] for _, attributes in self.elements if attribute in attributes]
 
 
-def strip(key: str = "loop1", name: str = "gemm", rank: int | None = 1, loop: int | None = 1) -> Strip:
+def one_timeline(key: str = "loop1", name: str = "gemm", rank: int | None = 1, loop: int | None = 1) -> Timeline:
     """Synthetic."""
     rows = (
         Row("f1", "finding", name, (Slice(10, 50, "mark", 0, 1),), rank=rank),
@@ -71,15 +71,15 @@ def strip(key: str = "loop1", name: str = "gemm", rank: int | None = 1, loop: in
         Row("g0", "gpu", name, (Slice(0, 400, "compute", -1, 1), Slice(400, 600, "idle_sync", 0, 1))),
         Row("s0", "stream", name, (Slice(0, 400, "kernel", 0, 1),)),
     )
-    return Strip(key, 0, 1000, rows if rank is not None else rows[1:], (Name(name, name),), loop, 3, (name,))
+    return Timeline(key, 0, 1000, rows if rank is not None else rows[1:], (Name(name, name),), loop, 3, (name,))
 
 
 def picture(name: str = "gemm") -> Picture:
     """Synthetic."""
-    sketch = Sketch(
+    preview = FixPreview(
         1, 5.7, 1.2, 1.0, 2.0, (Row("s0", "stream", name, (Slice(0, 9, "kernel", 0, 1),)),), (), (Name(name, name),)
     )
-    return Picture((strip(name=name),), strip("run", name, 1, None), sketch)
+    return Picture((one_timeline(name=name),), one_timeline("run", name, 1, None), preview)
 
 
 def fattened(value: Any, poison: str) -> Any:
@@ -168,7 +168,7 @@ def test_a_saved_report_says_why_it_shows_no_timeline(real: tuple[Report, Pictur
     text = formats.render(real[0], "html")
     parsed = Parsed(text)
     assert "a saved report holds no timeline" in parsed.text
-    assert real[0].findings[0].title in parsed.text and "strip-loop0" not in parsed.values("id")
+    assert real[0].findings[0].title in parsed.text and "timeline-loop0" not in parsed.values("id")
     assert {href[1:] for href in parsed.values("href") if href.startswith("#")} <= set(parsed.values("id"))
 
 
@@ -200,7 +200,7 @@ def test_explain_writes_a_page_with_timelines(tmp_path: Path) -> None:
         main, ["explain", str(CAPTURES / "nbody_host_arrays" / "slow.sqlite.xz"), "--format", "html", "-o", str(out)]
     )
     assert done.exit_code == 0, done.output
-    assert "strip-run" in Parsed(out.read_text("utf-8")).values("id")
+    assert "timeline-run" in Parsed(out.read_text("utf-8")).values("id")
 
 
 def test_the_bar_of_a_finding_shows_the_saving_in_green() -> None:

@@ -10,18 +10,20 @@ from gpudiag.replay.edits.edit_spec import IDLE_AFTER, IDLE_BEFORE, IDLE_IN_CALL
 from gpudiag.replay.trace import Ints
 
 
-def _drop_copy(draft: EditedGraph, chosen: EditTargets) -> None:
+def _drop_copy(edited: EditedGraph, chosen: EditTargets) -> None:
     """The data stay where they are: the copies go, and with a wait the read-back right before it."""
-    calls = draft.graph.record.calls
+    calls = edited.graph.record.calls
     before = chosen.calls[calls.kind[chosen.calls] == SYNC] - 1
     before = before[before >= 0]
-    ops = draft.graph.record.ops
+    ops = edited.graph.record.ops
     reading = np.isin(before, ops.call[ops.direction == 2])
     reads = before[reading & (calls.kind[before] == COPY) & (calls.thread[before] == calls.thread[before + 1])]
     copies = np.union1d(chosen.calls[np.isin(calls.kind[chosen.calls], [COPY, SYNC])], reads)
-    draft.no_wait(copies)
-    draft.cost(copies, 0.0)
-    draft.without_ops(np.union1d(started_by(draft, copies), chosen.ops[draft.graph.record.ops.kind[chosen.ops] == 2]))
+    edited.no_wait(copies)
+    edited.cost(copies, 0.0)
+    edited.without_ops(
+        np.union1d(started_by(edited, copies), chosen.ops[edited.graph.record.ops.kind[chosen.ops] == 2])
+    )
 
 
 DROP_COPY = EditSpec(
@@ -33,21 +35,21 @@ DROP_COPY = EditSpec(
 )
 
 
-def _pin(draft: EditedGraph, chosen: EditTargets) -> None:
+def _pin(edited: EditedGraph, chosen: EditTargets) -> None:
     """Pinned memory moves at the link's rate and needs no staging by the host."""
-    ops = draft.graph.record.ops
+    ops = edited.graph.record.ops
     copies = chosen.ops[(ops.kind[chosen.ops] == 2) & ops.pageable[chosen.ops]]
-    draft.duration[draft.graph.op[copies]] = np.minimum(
-        draft.duration[draft.graph.op[copies]], link_time(draft, copies)
+    edited.duration[edited.graph.op[copies]] = np.minimum(
+        edited.duration[edited.graph.op[copies]], link_time(edited, copies)
     )
     calls = np.unique(ops.call[copies])
     calls = calls[calls >= 0]
-    draft.no_wait(calls)
-    draft.cost(calls, draft.usual_launch())
+    edited.no_wait(calls)
+    edited.cost(calls, edited.usual_launch())
     # Frameworks wait for an upload that nobody asked to be asynchronous.
-    waits = _waits_after(draft, ops.call[copies[ops.direction[copies] == 1]])
-    draft.no_wait(waits)
-    draft.cost(waits, 0.0)
+    waits = _waits_after(edited, ops.call[copies[ops.direction[copies] == 1]])
+    edited.no_wait(waits)
+    edited.cost(waits, 0.0)
 
 
 PIN = EditSpec(
@@ -59,9 +61,9 @@ PIN = EditSpec(
 )
 
 
-def _batch_copies(draft: EditedGraph, chosen: EditTargets) -> None:
+def _batch_copies(edited: EditedGraph, chosen: EditTargets) -> None:
     """Selected copies of one direction and iteration become one: one call, one latency, bytes at the link's rate."""
-    graph, record = draft.graph, draft.graph.record
+    graph, record = edited.graph, edited.graph.record
     ops = chosen.ops[(record.ops.call[chosen.ops] >= 0) & (record.ops.direction[chosen.ops] > 0)]
     groups = np.stack(
         [record.iteration_of_call[record.ops.call[ops]], record.ops.direction[ops], record.ops.stream[ops]]
@@ -69,17 +71,17 @@ def _batch_copies(draft: EditedGraph, chosen: EditTargets) -> None:
     _, first = np.unique(groups, axis=1, return_index=True)
     later = np.delete(ops, first)
     calls = record.ops.call[later]
-    draft.duration[graph.segment[calls]] = 0.0
-    draft.no_wait(calls)
-    draft.cost(calls, 0.0)
-    waits = _waits_after(draft, record.ops.call[ops])
+    edited.duration[graph.segment[calls]] = 0.0
+    edited.no_wait(calls)
+    edited.cost(calls, 0.0)
+    waits = _waits_after(edited, record.ops.call[ops])
     _, last = np.unique(
         record.iteration_of_call[waits][::-1], return_index=True
     )  # one wait an iteration serves them all
     waits = np.delete(waits, len(waits) - 1 - last)
-    draft.no_wait(waits)
-    draft.cost(waits, 0.0)
-    draft.duration[graph.op[later]] = np.minimum(draft.duration[graph.op[later]], link_time(draft, later))
+    edited.no_wait(waits)
+    edited.cost(waits, 0.0)
+    edited.duration[graph.op[later]] = np.minimum(edited.duration[graph.op[later]], link_time(edited, later))
 
 
 BATCH_COPIES = EditSpec(
@@ -91,30 +93,30 @@ BATCH_COPIES = EditSpec(
 )
 
 
-def _overlap_copy(draft: EditedGraph, chosen: EditTargets) -> None:
+def _overlap_copy(edited: EditedGraph, chosen: EditTargets) -> None:
     """Copies get streams of their own: an upload waits for no kernel, no kernel waits for a read-back; engines stay.
 
     The host asks for an upload one iteration ahead, as a prefetching loader does, unless it had to read back first what
     it then sent.
     """
-    graph, ops = draft.graph, draft.graph.record.ops
+    graph, ops = edited.graph, edited.graph.record.ops
     copies = chosen.ops[(ops.kind[chosen.ops] == 2) & np.isin(ops.direction[chosen.ops], [1, 2])]
     if not len(copies):
         return
     calls = np.unique(ops.call[copies])
-    draft.no_wait(calls[calls >= 0])
-    draft.cost(calls[calls >= 0], draft.usual_launch())
+    edited.no_wait(calls[calls >= 0])
+    edited.cost(calls[calls >= 0], edited.usual_launch())
     nodes = graph.op[copies]
-    draft.duration[nodes] *= draft.settings["replay_contention"]
+    edited.duration[nodes] *= edited.settings["replay_contention"]
     queued = np.isin(graph.edge_kind, [EdgeKind.STREAM, EdgeKind.LEGACY, EdgeKind.EVENT, EdgeKind.INFERRED])
     uploads, reads = nodes[ops.direction[copies] == 1], nodes[ops.direction[copies] == 2]
-    draft.lag[queued & np.isin(graph.target, uploads)] = NEVER
-    draft.lag[queued & np.isin(graph.source, reads)] = NEVER
-    draft.added += _past(draft, copies)
-    ahead, asked = prefetched(draft, copies[ops.direction[copies] == 1])
-    draft.lag[(graph.edge_kind == EdgeKind.LAUNCH) & np.isin(graph.target, graph.op[ahead])] = NEVER
+    edited.lag[queued & np.isin(graph.target, uploads)] = NEVER
+    edited.lag[queued & np.isin(graph.source, reads)] = NEVER
+    edited.added += _past(edited, copies)
+    ahead, asked = prefetched(edited, copies[ops.direction[copies] == 1])
+    edited.lag[(graph.edge_kind == EdgeKind.LAUNCH) & np.isin(graph.target, graph.op[ahead])] = NEVER
     known = asked >= 0
-    draft.added += zip(graph.enter[asked[known]].tolist(), graph.op[ahead[known]].tolist(), strict=True)
+    edited.added += zip(graph.enter[asked[known]].tolist(), graph.op[ahead[known]].tolist(), strict=True)
 
 
 OVERLAP_COPY = EditSpec(
@@ -126,9 +128,9 @@ OVERLAP_COPY = EditSpec(
 )
 
 
-def _past(draft: EditedGraph, copies: Ints) -> list[tuple[int, int]]:
+def _past(edited: EditedGraph, copies: Ints) -> list[tuple[int, int]]:
     """Edges that keep each stream's other operations in order once its copies have left it."""
-    graph, ops = draft.graph, draft.graph.record.ops
+    graph, ops = edited.graph, edited.graph.record.ops
     gone = np.zeros(len(ops), dtype=bool)
     gone[copies] = True
     added: list[tuple[int, int]] = []
@@ -144,9 +146,9 @@ def _past(draft: EditedGraph, copies: Ints) -> list[tuple[int, int]]:
     return added
 
 
-def _waits_after(draft: EditedGraph, calls: Ints) -> Ints:
+def _waits_after(edited: EditedGraph, calls: Ints) -> Ints:
     """The waits that come right after these calls, in order."""
-    record = draft.graph.record.calls
+    record = edited.graph.record.calls
     after = np.unique(calls[(calls >= 0) & (calls + 1 < len(record))]) + 1
     waits: Ints = after[(record.kind[after] == SYNC) & (record.thread[after] == record.thread[after - 1])]
     return waits

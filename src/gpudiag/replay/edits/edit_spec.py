@@ -24,8 +24,8 @@ class EditSpec:
 
     name: what rules call it.
     meaning: one line for authors of rules, in the rule format's reference.
-    apply: changes a draft; an empty selection changes nothing.
-    across_ranks: changes the drafts of all ranks together; `shared` where work is moved between them, not removed.
+    apply: changes a edited; an empty selection changes nothing.
+    across_ranks: changes the graphs of all ranks together; `shared` where work is moved between them, not removed.
     idle_bound: conditions that select the idle time which it can remove at most; any of them.
     copy_bound: what it can remove of exposed copies: all, all but the time their bytes need, or all but what keeps the
         busiest engine occupied; None where it leaves copies alone.

@@ -10,16 +10,16 @@ from gpudiag.replay.edited_graph import EditedGraph, EditTargets, but_launches, 
 from gpudiag.replay.edits.edit_spec import IDLE_AFTER, IDLE_BEFORE, IDLE_IN_CALL, IDLE_LAUNCHING, EditSpec
 
 
-def _drop_range(draft: EditedGraph, chosen: EditTargets) -> None:
+def _drop_range(edited: EditedGraph, chosen: EditTargets) -> None:
     """Nor is what the host did to prepare the calls, or with a value read, unless that is a phase of its own.
 
     A block that only reads values back goes whole.
     """
-    calls = np.union1d(but_launches(draft, chosen.calls), chosen.block)
-    draft.no_segment(own_work(draft, chosen))
-    draft.no_wait(calls)
-    draft.cost(calls, 0.0)
-    draft.without_ops(started_by(draft, chosen.block))
+    calls = np.union1d(but_launches(edited, chosen.calls), chosen.block)
+    edited.no_segment(own_work(edited, chosen))
+    edited.no_wait(calls)
+    edited.cost(calls, 0.0)
+    edited.without_ops(started_by(edited, chosen.block))
 
 
 DROP_RANGE = EditSpec(
@@ -32,12 +32,12 @@ DROP_RANGE = EditSpec(
 )
 
 
-def _drop_preparation(draft: EditedGraph, chosen: EditTargets) -> None:
+def _drop_preparation(edited: EditedGraph, chosen: EditTargets) -> None:
     """The host neither prepares the calls nor handles what they returned; what it launches meanwhile stays."""
-    calls = but_launches(draft, chosen.calls)
-    draft.no_segment(own_work(draft, replace(chosen, block=calls[:0])))
-    draft.no_wait(calls)
-    draft.cost(calls, 0.0)
+    calls = but_launches(edited, chosen.calls)
+    edited.no_segment(own_work(edited, replace(chosen, block=calls[:0])))
+    edited.no_wait(calls)
+    edited.cost(calls, 0.0)
 
 
 DROP_PREPARATION = EditSpec(
@@ -49,10 +49,10 @@ DROP_PREPARATION = EditSpec(
 )
 
 
-def _to_workers(draft: EditedGraph, chosen: EditTargets) -> None:
+def _to_workers(edited: EditedGraph, chosen: EditTargets) -> None:
     """The host work before the calls is done by other processes at the same time, `replay_workers` of them."""
-    moved = draft.no_fetch(chosen.segments) + draft.no_segment(chosen.segments)
-    draft.at_least += moved / draft.settings["replay_workers"]
+    moved = edited.no_fetch(chosen.segments) + edited.no_segment(chosen.segments)
+    edited.at_least += moved / edited.settings["replay_workers"]
 
 
 TO_WORKERS = EditSpec(

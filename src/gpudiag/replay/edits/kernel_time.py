@@ -8,13 +8,13 @@ from gpudiag.replay.edited_graph import EditedGraph, EditTargets
 from gpudiag.replay.edits.edit_spec import EditSpec
 
 
-def _shrink_kernel(draft: EditedGraph, chosen: EditTargets) -> None:
+def _shrink_kernel(edited: EditedGraph, chosen: EditTargets) -> None:
     """Each operation loses the part that the rule's column `recoverable` gives.
 
     Of two such fixes the greater counts: nobody knows whether a kernel rewritten for one reason still has the other.
     """
-    nodes = draft.graph.op[chosen.ops]
-    draft.duration[nodes] = np.minimum(draft.duration[nodes], draft.base[nodes] * (1 - chosen.recoverable))
+    nodes = edited.graph.op[chosen.ops]
+    edited.duration[nodes] = np.minimum(edited.duration[nodes], edited.base[nodes] * (1 - chosen.recoverable))
 
 
 SHRINK_KERNEL = EditSpec(
@@ -26,9 +26,9 @@ SHRINK_KERNEL = EditSpec(
 )
 
 
-def _lower_precision(draft: EditedGraph, chosen: EditTargets) -> None:
+def _lower_precision(edited: EditedGraph, chosen: EditTargets) -> None:
     """The same, of what is left: half the bytes are half of fewer bytes too."""
-    draft.duration[draft.graph.op[chosen.ops]] *= 1 - chosen.recoverable
+    edited.duration[edited.graph.op[chosen.ops]] *= 1 - chosen.recoverable
 
 
 LOWER_PRECISION = EditSpec(

@@ -8,20 +8,20 @@ from gpudiag.replay.edited_graph import EditedGraph, EditTargets, edges_within, 
 from gpudiag.replay.edits.edit_spec import IDLE_LAUNCHING, EditSpec
 
 
-def _graph_region(draft: EditedGraph, chosen: EditTargets) -> None:
+def _graph_region(edited: EditedGraph, chosen: EditTargets) -> None:
     """All launches of an iteration between two waits become one CUDA graph; longer host work stays where it is."""
-    graph = draft.graph
-    runs = regions(draft, chosen)
+    graph = edited.graph
+    runs = regions(edited, chosen)
     for region in runs:
         later = region[1:]
-        short = later[draft.duration[graph.segment[later]] < draft.settings["host_work_ns"]]
-        draft.duration[graph.segment[short]] = 0.0
-        spent = float(draft.duration[graph.leave[region]].sum())
-        draft.cost(region, 0.0)
-        draft.duration[graph.leave[region[0]]] = min(spent, draft.settings["replay_graph_launch_ns"])
+        short = later[edited.duration[graph.segment[later]] < edited.settings["host_work_ns"]]
+        edited.duration[graph.segment[short]] = 0.0
+        spent = float(edited.duration[graph.leave[region]].sum())
+        edited.cost(region, 0.0)
+        edited.duration[graph.leave[region[0]]] = min(spent, edited.settings["replay_graph_launch_ns"])
     number = numbered(runs, len(graph.record.calls))
-    inside = edges_within(draft, np.append(number, -1)[graph.record.ops.call])
-    draft.lag[inside] = np.minimum(draft.lag[inside], draft.settings["replay_graph_gap_ns"])
+    inside = edges_within(edited, np.append(number, -1)[graph.record.ops.call])
+    edited.lag[inside] = np.minimum(edited.lag[inside], edited.settings["replay_graph_gap_ns"])
 
 
 GRAPH_REGION = EditSpec(
@@ -33,17 +33,17 @@ GRAPH_REGION = EditSpec(
 )
 
 
-def _fuse_kernels(draft: EditedGraph, chosen: EditTargets) -> None:
+def _fuse_kernels(edited: EditedGraph, chosen: EditTargets) -> None:
     """Kernels that follow one another in a stream and iteration become one: one launch, no gaps, the same work."""
-    graph, ops = draft.graph, draft.graph.record.ops
-    rows = rows_in_stream(draft, chosen.ops)
+    graph, ops = edited.graph, edited.graph.record.ops
+    rows = rows_in_stream(edited, chosen.ops)
     for row in rows:
         later = ops.call[row[1:]]
         later = later[later >= 0]
-        draft.duration[graph.segment[later]] = 0.0
-        draft.cost(later, 0.0)
-    edges = edges_within(draft, numbered(rows, len(ops)))
-    draft.lag[edges] = np.minimum(draft.lag[edges], 0.0)
+        edited.duration[graph.segment[later]] = 0.0
+        edited.cost(later, 0.0)
+    edges = edges_within(edited, numbered(rows, len(ops)))
+    edited.lag[edges] = np.minimum(edited.lag[edges], 0.0)
 
 
 FUSE_KERNELS = EditSpec(

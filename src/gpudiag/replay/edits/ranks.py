@@ -12,12 +12,12 @@ from gpudiag.replay.edited_graph import EditedGraph, EditTargets
 from gpudiag.replay.edits.edit_spec import EditSpec
 
 
-def _overlap_collective(draft: EditedGraph, chosen: EditTargets) -> None:
+def _overlap_collective(edited: EditedGraph, chosen: EditTargets) -> None:
     """Nothing waits for the collectives, as if all of their time were hidden: the best case."""
-    graph, ops = draft.graph, draft.graph.record.ops
+    graph, ops = edited.graph, edited.graph.record.ops
     nodes = graph.op[chosen.ops[ops.kind[chosen.ops] == 1]]
     across = np.isin(graph.edge_kind, [EdgeKind.EVENT, EdgeKind.INFERRED, EdgeKind.LEGACY])
-    draft.lag[across & np.isin(graph.source, nodes)] = NEVER
+    edited.lag[across & np.isin(graph.source, nodes)] = NEVER
 
 
 # How much slower kernels and collectives make one another was not recorded: it has no price.
@@ -29,17 +29,17 @@ OVERLAP_COLLECTIVE = EditSpec(
 )
 
 
-def _nothing(draft: EditedGraph, chosen: EditTargets) -> None:
+def _nothing(edited: EditedGraph, chosen: EditTargets) -> None:
     """Leave a single rank as it is: the edit needs all of them."""
 
 
-def _balance(drafts: Sequence[EditedGraph], meet: Rendezvous, shared: bool) -> None:
+def _balance(edited_graphs: Sequence[EditedGraph], meet: Rendezvous, shared: bool) -> None:
     """All ranks start their collectives together."""
-    own = [draft.duration for draft in drafts]
-    for draft, duration in zip(
-        drafts, balanced([draft.graph for draft in drafts], own, meet, shared=shared), strict=True
+    own = [edited.duration for edited in edited_graphs]
+    for edited, duration in zip(
+        edited_graphs, balanced([edited.graph for edited in edited_graphs], own, meet, shared=shared), strict=True
     ):
-        draft.duration = duration
+        edited.duration = duration
 
 
 BALANCE_RANKS = EditSpec(

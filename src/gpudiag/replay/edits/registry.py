@@ -25,7 +25,7 @@ def of(names: Iterable[str]) -> tuple[EditSpec, ...]:
     return tuple(known()[name] for name in names)
 
 
-def apply(draft: EditedGraph, names: Iterable[str], chosen: EditTargets) -> None:
-    """Change the draft as the fix would; an empty selection changes nothing."""
+def apply(edited: EditedGraph, names: Iterable[str], chosen: EditTargets) -> None:
+    """Change the graph as the fix would; an empty selection changes nothing."""
     for edit in of(names):
-        edit.apply(draft, chosen)
+        edit.apply(edited, chosen)

@@ -8,11 +8,11 @@ from gpudiag.replay.edited_graph import ALLOCATING, SYNC, EditedGraph, EditTarge
 from gpudiag.replay.edits.edit_spec import IDLE_AFTER, IDLE_IN_CALL, EditSpec
 
 
-def _drop_sync(draft: EditedGraph, chosen: EditTargets) -> None:
+def _drop_sync(edited: EditedGraph, chosen: EditTargets) -> None:
     """Nobody needs the wait: what it waited for is not looked at before the next wait."""
-    draft.no_wait(chosen.calls)
-    calls = chosen.calls[draft.graph.record.calls.kind[chosen.calls] == SYNC]
-    draft.cost(calls, 0.0)
+    edited.no_wait(chosen.calls)
+    calls = chosen.calls[edited.graph.record.calls.kind[chosen.calls] == SYNC]
+    edited.cost(calls, 0.0)
 
 
 DROP_SYNC = EditSpec(
@@ -23,12 +23,12 @@ DROP_SYNC = EditSpec(
 )
 
 
-def _drop_call(draft: EditedGraph, chosen: EditTargets) -> None:
+def _drop_call(edited: EditedGraph, chosen: EditTargets) -> None:
     """The call is not needed at all, nor what it copied or set; a kernel that it launched is work and stays."""
-    calls = but_launches(draft, chosen.calls)
-    draft.no_wait(calls)
-    draft.cost(calls, 0.0)
-    draft.without_ops(started_by(draft, calls))
+    calls = but_launches(edited, chosen.calls)
+    edited.no_wait(calls)
+    edited.cost(calls, 0.0)
+    edited.without_ops(started_by(edited, calls))
 
 
 DROP_CALL = EditSpec(
@@ -39,10 +39,10 @@ DROP_CALL = EditSpec(
 )
 
 
-def _run_async(draft: EditedGraph, chosen: EditTargets) -> None:
+def _run_async(edited: EditedGraph, chosen: EditTargets) -> None:
     """The call only enqueues: it costs what a launch costs."""
-    draft.no_wait(chosen.calls)
-    draft.cost(chosen.calls, draft.usual_launch())
+    edited.no_wait(chosen.calls)
+    edited.cost(chosen.calls, edited.usual_launch())
 
 
 RUN_ASYNC = EditSpec(
@@ -53,11 +53,11 @@ RUN_ASYNC = EditSpec(
 )
 
 
-def _pool_allocation(draft: EditedGraph, chosen: EditTargets) -> None:
+def _pool_allocation(edited: EditedGraph, chosen: EditTargets) -> None:
     """A pool serves the request without the driver, and a free no longer waits for the GPU."""
-    calls = chosen.calls[np.isin(draft.graph.record.calls.kind[chosen.calls], ALLOCATING)]
-    draft.no_wait(calls)
-    draft.cost(calls, draft.settings["replay_pool_ns"])
+    calls = chosen.calls[np.isin(edited.graph.record.calls.kind[chosen.calls], ALLOCATING)]
+    edited.no_wait(calls)
+    edited.cost(calls, edited.settings["replay_pool_ns"])
 
 
 POOL_ALLOCATION = EditSpec(

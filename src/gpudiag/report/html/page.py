@@ -13,7 +13,7 @@ from gpudiag.report.html import fix_preview, kinds, roofline, track
 from gpudiag.report.html.markup import asset, block, digest, environment, inline, trusted
 from gpudiag.report.wording import words
 from gpudiag.text import escape
-from gpudiag.timeline.model import Picture, Strip
+from gpudiag.timeline.model import Picture, Timeline
 
 WIDE = 0.06  # of a bar: narrower parts have no room for their share
 NO_TIMELINE = (
@@ -54,7 +54,7 @@ def render(report: Report, picture: Picture | None = None) -> str:
     """The page, ending in a newline. picture: what is drawn of the capture; a saved report has none."""
     seen = markdown.view(report)
     shown = [*picture.loops, *([picture.overview] if picture.overview else [])] if picture else []
-    fix = fix_preview.strip(picture.sketch) if picture and picture.sketch else None
+    fix = fix_preview.timeline(picture.preview) if picture and picture.preview else None
     rest = [(name, title, block(markdown.section(name, seen))) for name, title in REST]
     style, script = asset("page.css"), asset("page.js")
     findings = [_finding(summary, seen, shown) for summary in seen["findings"]]
@@ -66,13 +66,13 @@ def render(report: Report, picture: Picture | None = None) -> str:
         "script_digest": trusted(digest(script)),
         "budgets": [_budget(loop, seen) for loop in seen["loops"]],
         "other_loops_text": block(markdown.section("other_loops", seen)),
-        "strips": [track.view(one) for one in shown],
+        "timelines": [track.view(one) for one in shown],
         "width": track.WIDTH,
         "captions": {one.key: _caption(one, report) for one in shown},
         "no_timeline": inline(
             NO_TIMELINE if picture is None else "No GPU work was recorded, so there is nothing to draw."
         ),
-        "sketch": track.view(fix) if fix else None,
+        "preview": track.view(fix) if fix else None,
         "fix_preview_text": _fix_preview_text(report, fix) if fix else "",
         "kernels_text": block(markdown.section("kernels", seen)),
         "rooflines": roofline.rooflines(seen["kernels"]),
@@ -91,7 +91,7 @@ def _contents(view: Mapping[str, Any], rest: Mapping[str, str]) -> list[Link]:
     links = [
         Link("time", "Time") if view["budgets"] else None,
         Link("timeline", "Timeline"),
-        Link("after", "After the first fix") if view["sketch"] else None,
+        Link("after", "After the first fix") if view["preview"] else None,
         Link("kernels", "Kernels") if view["kernels_text"] else None,
         Link("findings", "Findings", len(view["findings"])) if view["findings"] else None,
     ]
@@ -119,7 +119,7 @@ def _budget(loop: Loop, seen: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _caption(one: Strip, report: Report) -> dict[str, Markup]:
+def _caption(one: Timeline, report: Report) -> dict[str, Markup]:
     if one.loop is None:
         return {
             "title": Markup("The whole run"),
@@ -137,7 +137,7 @@ def _caption(one: Strip, report: Report) -> dict[str, Markup]:
     }
 
 
-def _fix_preview_text(report: Report, fix: Strip) -> Markup:
+def _fix_preview_text(report: Report, fix: Timeline) -> Markup:
     first = next(f for f in report.findings if f.gain.kind != "test_needed")
     loops = {loop.id: loop for loop in report.run.loops}
     gain = words.gain(first, loops)
@@ -151,7 +151,7 @@ def _fix_preview_text(report: Report, fix: Strip) -> Markup:
     return inline(f"[Finding {first.rank}](#finding-{first.rank}), {escape.prose(first.title)}. {gain} {drawn}")
 
 
-def _finding(summary: Mapping[str, Any], seen: Mapping[str, Any], shown: list[Strip]) -> dict[str, Any]:
+def _finding(summary: Mapping[str, Any], seen: Mapping[str, Any], shown: list[Timeline]) -> dict[str, Any]:
     finding: Finding = summary["finding"]
     text = markdown.section("finding", {**seen, "summary": summary})
     title, about, body = text.split("\n\n", 2)

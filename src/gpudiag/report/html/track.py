@@ -12,7 +12,7 @@ from gpudiag.report.html import kinds
 from gpudiag.report.html.markup import data, name, trusted
 from gpudiag.report.wording.words import plural
 from gpudiag.text.format import dur
-from gpudiag.timeline.model import Name, Row, Slice, Strip
+from gpudiag.timeline.model import Name, Row, Slice, Timeline
 
 WIDTH = 4000  # units across the static drawing
 LOW = 0.55  # of a row's height: where the idle time that a finding explains begins, below the finding's own marks
@@ -47,7 +47,7 @@ class Listed(NamedTuple):
 class View(NamedTuple):
     """Values for the timeline's template."""
 
-    strip: Strip
+    timeline: Timeline
     lanes: list[Lane]
     ticks: list[tuple[str, str]]
     legend: list[tuple[str, list[tuple[str, str]]]]
@@ -55,28 +55,28 @@ class View(NamedTuple):
     data: Markup
 
 
-def view(strip: Strip) -> View:
-    names = [_shown(one) for one in strip.names]
+def view(timeline: Timeline) -> View:
+    names = [_shown(one) for one in timeline.names]
     before = ""
     lanes = []
-    for row in strip.rows:
-        lanes.append(_lane(strip, row, first=row.group != before))
+    for row in timeline.rows:
+        lanes.append(_lane(timeline, row, first=row.group != before))
         before = row.group
     return View(
-        strip,
+        timeline,
         lanes,
-        _ticks(strip.ns),
-        _legend(strip),
-        _longest(strip, names),
-        data(_data(strip, names)),
+        _ticks(timeline.ns),
+        _legend(timeline),
+        _longest(timeline, names),
+        data(_data(timeline, names)),
     )
 
 
-def _legend(strip: Strip) -> list[tuple[str, list[tuple[str, str]]]]:
+def _legend(timeline: Timeline) -> list[tuple[str, list[tuple[str, str]]]]:
     """The kinds of each group of rows that need words: ranges and marks are recognised by their labels."""
     found = []
     for group, title in LEGENDS.items():
-        used = {slice_.kind for row in strip.rows if row.group == group for slice_ in row.slices}
+        used = {slice_.kind for row in timeline.rows if row.group == group for slice_ in row.slices}
         if used:
             found.append((title, [(kind, kinds.ALL[kind]) for kind in kinds.ORDER if kind in used]))
     return found
@@ -86,16 +86,16 @@ def _shown(one: Name) -> tuple[str, str]:
     return name(one.short), name(one.full, 160)
 
 
-def _lane(strip: Strip, row: Row, first: bool) -> Lane:
+def _lane(timeline: Timeline, row: Row, first: bool) -> Lane:
     total = sum(slice_.ns for slice_ in row.slices)
     label = name(row.label, 60)
     summary = f"{label}: {plural(sum(slice_.many for slice_ in row.slices), 'item')}, {dur(float(total))} together"
     return Lane(
         row,
-        f"mark-{strip.key}-{row.rank}" if row.rank is not None else f"row-{strip.key}-{row.key}",
+        f"mark-{timeline.key}-{row.rank}" if row.rank is not None else f"row-{timeline.key}-{row.key}",
         label,
         HEIGHTS[row.group],
-        drawing(row.slices, strip.ns),
+        drawing(row.slices, timeline.ns),
         first,
         summary,
     )
@@ -130,8 +130,8 @@ def _ticks(ns: int) -> list[tuple[str, str]]:
     return [(f"{100 * at * step / ns:.3f}%", dur(at * step) if at else "0") for at in range(int(ns / step) + 1)]
 
 
-def _longest(strip: Strip, names: Sequence[tuple[str, str]]) -> list[Listed]:
-    found = [(slice_, row) for row in strip.rows if row.group in _DETAIL for slice_ in row.slices]
+def _longest(timeline: Timeline, names: Sequence[tuple[str, str]]) -> list[Listed]:
+    found = [(slice_, row) for row in timeline.rows if row.group in _DETAIL for slice_ in row.slices]
     found.sort(key=lambda one: (-one[0].ns, one[0].start))
     return [
         Listed(
@@ -146,15 +146,16 @@ def _longest(strip: Strip, names: Sequence[tuple[str, str]]) -> list[Listed]:
     ]
 
 
-def _data(strip: Strip, names: Sequence[tuple[str, str]]) -> dict[str, Any]:
+def _data(timeline: Timeline, names: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """Return the script's data: slices as runs of start, length, kind, name and count."""
-    used = sorted({slice_.kind for row in strip.rows for slice_ in row.slices}, key=kinds.ORDER.index)
+    used = sorted({slice_.kind for row in timeline.rows for slice_ in row.slices}, key=kinds.ORDER.index)
     place = {kind: at for at, kind in enumerate(used)}
     return {
-        "ns": strip.ns,
+        "ns": timeline.ns,
         "kinds": [[kind, kinds.ALL[kind]] for kind in used],
         "names": [[short] if short == full else [short, full] for short, full in names],
         "rows": [
-            [part for p in row.slices for part in (p.start, p.ns, place[p.kind], p.name, p.many)] for row in strip.rows
+            [part for p in row.slices for part in (p.start, p.ns, place[p.kind], p.name, p.many)]
+            for row in timeline.rows
         ],
     }

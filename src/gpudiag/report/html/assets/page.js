@@ -101,13 +101,13 @@
   }
   addEventListener("hashchange", land);
 
-  // Strips.
+  // Timelines.
   const FIELDS = 5; // start, length, kind, name, count
   const NEAR = 4; // pixels around the pointer that count as hit
   const LOW = 0.55; // of a row's height: where idle time begins, below a finding's own marks
   const COLUMN = 2; // pixels: what is narrower shares a column with its neighbours
 
-  class Strip {
+  class Timeline {
     constructor(figure) {
       this.figure = figure;
       const data = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
@@ -130,7 +130,7 @@
       this.tip.hidden = true;
       this.box.append(this.tip);
       this.box.tabIndex = 0;
-      if (document.getElementById("strip-help")) this.box.setAttribute("aria-describedby", "strip-help");
+      if (document.getElementById("timeline-help")) this.box.setAttribute("aria-describedby", "timeline-help");
       for (const { track } of this.rows) track.classList.remove("plain");
       this.listen();
       new ResizeObserver(() => this.draw()).observe(this.axis);
@@ -429,6 +429,6 @@
     }
   }
 
-  for (const figure of all(".strip")) new Strip(figure);
+  for (const figure of all(".timeline")) new Timeline(figure);
   land();
 })();

@@ -7,7 +7,7 @@ back, so the views stay and its rows go.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cache
 
 import duckdb
@@ -49,9 +49,12 @@ def _with_views(views: tuple[tuple[str, str], ...], settings: tuple[tuple[str, f
     con = plain()
     database.load_settings(con, dict(settings))
     database.load_views(con, views)
+    literals = database.setting_literals(con)
     for _, sql in views:
-        for name, _ in _stored(database.split_views(sql)):
+        for name, body in _stored(database.split_views(sql)):
             con.execute(f"delete from {name}")  # an aggregate of no rows is a row
+            # Hundreds of cases fill the same view: it is parsed and planned once.
+            con.execute(f"prepare fill_{name} as insert into {name} {database.with_settings(body, literals)}")
     return con
 
 
@@ -90,18 +93,18 @@ def views_for(query: str, files: Iterable[tuple[str, str]], more: Iterable[str] 
     return (*macros, *ordered)
 
 
-def fill_views(con: Connection, needed: Iterable[tuple[str, str]]) -> None:
+def fill_views(con: Connection, needed: tuple[tuple[str, str], ...]) -> None:
     """Compute what the filled tables imply: loops where the case gives none, then the stored views among `needed`."""
     row = con.execute("select (select count(*) from loop) + (select count(*) from iteration)").fetchone()
     if row and not row[0]:
         detect.detect(con, apply.apply(con, ALL))
-    for name, body in _stored(sql for _, sql in needed):
-        con.execute(f"insert into {name} {database.with_settings(body, _literals(con))}")
+    for name in _stored_names(needed):
+        con.execute(f"execute fill_{name}")
 
 
 @cache
-def _literals(con: Connection) -> Mapping[str, str]:
-    return database.setting_literals(con)
+def _stored_names(needed: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    return tuple(name for _, sql in needed for name, _ in _stored([sql]))
 
 
 def _stored(statements: Iterable[str]) -> Iterable[tuple[str, str]]:

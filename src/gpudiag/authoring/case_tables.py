@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -155,10 +156,16 @@ def _capabilities(given: Any, library: Library) -> Rows:
 def _insert(con: Connection, table: Table, rows: Rows) -> None:
     if not rows:
         return
-    defaults = {column.name: _literal(column.default) for column in table.columns}
-    values = [row.get(name, default) for row in rows for name, default in defaults.items()]
-    marks = "(" + ", ".join(f"?::{column.type}" for column in table.columns) + ")"
-    con.execute(f'insert into "{table.name}" values {", ".join([marks] * len(rows))}', values)
+    defaults = _defaults(table)
+    # One parameter for all rows: parsing a mark for each value takes longer than storing them.
+    values = [{name: row.get(name, default) for name, default in defaults.items()} for row in rows]
+    fields = ", ".join(f'"{column.name}" {column.type}' for column in table.columns)
+    con.execute(f'insert into "{table.name}" select unnest(?::struct({fields})[], max_depth := 2)', [values])
+
+
+@cache
+def _defaults(table: Table) -> Mapping[str, Any]:
+    return {column.name: _literal(column.default) for column in table.columns}
 
 
 def _literal(sql: str) -> Any:

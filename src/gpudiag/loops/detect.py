@@ -63,12 +63,18 @@ def _look_further(
             _add(loops, few, process, owners)
             return
     found = part.whole_iteration(con, loop_from_period(con, process, settings, late=inside[1] < settings["min_ops"]))
-    if found is None and inside[1] >= settings["min_ops"]:
+    if inside[1] >= settings["min_ops"] and (found is None or _ended_before(found, loops, process)):
         return  # nothing else repeats: what the annotated iterations do not hold is start-up or comes after them
     for loop in loops:
         loop.runs = [run for run in loop.runs if run.process != process]
     if found := found or part.of_process(process) or part.clipped(con, whole_run(con, process, settings)):
         _add(loops, found, process, owners)
+
+
+def _ended_before(found: Found, loops: list[Found], process: int) -> bool:
+    """Return whether a loop was over when the annotated iterations began: warm-up or tuning, which repeat as well."""
+    annotated = [run.bounds[0, 0] for loop in loops for run in loop.runs if run.process == process]
+    return bool(annotated) and max(run.bounds[-1, 1] for run in found.runs) <= min(annotated)
 
 
 def _add(loops: list[Found], found: Found, process: int, owners: Mapping[int, tuple[str, int]]) -> None:

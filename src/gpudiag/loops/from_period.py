@@ -1,197 +1,83 @@
-"""Loops without annotations: from the period of the GPU operations, else the whole GPU work as one iteration."""
+"""Loops without annotations: from what repeats in the GPU operations, else the whole GPU work as one iteration."""
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
-from itertools import chain, islice, pairwise
-from statistics import median_low
-from typing import NamedTuple
 
 import duckdb
 import numpy as np
 
-from gpudiag.loops.iteration_bounds import Bounds, Found, Iterations, Settings, iteration_bounds, kernel_work
-from gpudiag.loops.periodicity import find_repetitions, iteration_starts
+from gpudiag.loops import segmentation, submissions
+from gpudiag.loops.iteration_bounds import Bounds, Found, Ints, Iterations, Settings, iteration_bounds, kernel_work
+from gpudiag.loops.segmentation import Division
+from gpudiag.loops.submissions import Submissions
 
 Connection = duckdb.DuckDBPyConnection
 
 _PRODUCT = "product"  # what kernel_role calls a product of matrices
-_THREADS = 3  # that are asked for a loop: a bound on the cost, not a threshold
 # Kernels that any program may launch anywhere: their names say nothing of the loop.
 _UNTELLING_ROLES = ("pointwise", "cast", "layout")
 _UNTELLING = re.compile(r"elementwise|multi_tensor_apply|^reduce_kernel$|^CatArray|^(cupy_)?copy|^kernel2?$", re.I)
 _FOREVER = 2**62  # later than any time stamp
-_TRIES = 3  # further stretches of one sequence that are asked: likewise
+_TRIES = 6  # levels of a hierarchy that are asked: a bound on the cost, not a threshold
 
 
 def loop_from_period(con: Connection, process: int, settings: Settings, *, late: bool = True) -> Found | None:
-    """A loop from what one thread repeats: the operations it starts and the calls that hold it.
+    """The iterations of what a process repeats.
 
-    Of each thread and each way to name its operations the stretch that repeats longest is asked first. Where none
-    stands for what the process does, `late` ones count that stand for what it does from then on, and other stretches.
+    Where no level of its repetitions stands for what the process does, `late` ones count that stand for what it does
+    from then on: after much compiling and tuning.
     """
-    attempts = [
-        attempt for thread in _threads(con, process, settings) for attempt in _attempts(con, process, thread, settings)
-    ]
+    events = submissions.read(con, process, settings)
     passed: list[Found] = []
-    for attempt in attempts:
-        if found := next(attempt, None):
-            if _stands_for(con, process, found.runs[0].bounds, settings):
-                return found
-            passed.append(found)
-    others = (found for attempt in attempts for found in islice(attempt, _TRIES))
-    for found in chain(passed, others):
-        bounds = found.runs[0].bounds
-        if _stands_for(con, process, bounds, settings) or (late and _stands_late(con, process, bounds, settings)):
+    for _, division in zip(range(_TRIES), segmentation.iterations(events, settings), strict=False):
+        bounds = _bounds(con, process, events, division, settings)
+        thread = int(events.thread[division.begins[0]])
+        found = Found(f"every {_telling(events, division)}", None, "period", [Iterations(process, thread, bounds)])
+        if _stands_for(con, process, bounds, settings):
             return found
-    return None
+        passed.append(found)
+    return next((one for one in passed if late and _stands_late(con, process, one.runs[0].bounds, settings)), None)
 
 
-def _attempts(con: Connection, process: int, thread: int, settings: Settings) -> Iterator[Iterator[Found]]:
-    """Loops of a thread, by each sequence that may show them.
-
-    Calls separate iterations that launch one kernel again and again. Operations alone decide where such calls have no
-    part in what repeats, or repeat as well.
+def _bounds(con: Connection, process: int, events: Submissions, division: Division, settings: Settings) -> Bounds:
+    """Return where each iteration begins and ends (ns): at the next one, or where others come before it, at its last
+    operation.
     """
-    events = _started(con, process, thread, settings)
-    operations = [event for event in events if event.is_op]
-    for symbols in _readings(operations):
-        yield _repeated(con, process, events, symbols, settings)
-        alone = _repeated(con, process, operations, symbols, settings)
-        yield (found for found in alone if _calls_repeat(events, found.runs[0].bounds, settings))
+    begins, size = division.begins, max(1, int(division.size))
+
+    def ended(places: Ints) -> Ints:
+        return np.array([events.done[at : at + size].max() for at in begins[places]], dtype=np.int64)
+
+    bounds = iteration_bounds(con, events.start[begins], ended, process, settings)
+    longer = np.flatnonzero(segmentation.odd(events, division, settings))
+    if len(longer):
+        bounds[longer, 1] = np.minimum(bounds[longer, 1], np.maximum(ended(longer), bounds[longer, 0] + 1))
+    return bounds
 
 
-class _Event(NamedTuple):
-    """An operation, by the call that started it, or a call that held the host; times in ns."""
-
-    thread: int
-    start: int
-    end: int
-    op_end: int
-    op_ns: int
-    full: str
-    short: str
-    role: str | None
-    is_op: bool
-
-
-def _readings(operations: list[_Event]) -> list[dict[tuple[str, str], str]]:
-    """Names for the operations to compare iterations by, the likeliest first: each maps full and short names to one.
-
-    A short name that stands for many kernels (element-wise ones) hides where an iteration ends. A library picks another
-    kernel for each size of a product, so where sizes vary iterations only agree when all products count as one.
-    """
-    kernels = {(event.full, event.short): event.role for event in operations}
-    by_short = {names: names[1] for names in kernels}
-    by_full = {names: names[0] for names in kernels}
-    products = {names: _PRODUCT for names, role in kernels.items() if role == _PRODUCT}
-    readings: dict[tuple[int, ...], dict[tuple[str, str], str]] = {}
-    for reading in (by_short, by_full, by_full | products, by_short | products):
-        first: dict[str, int] = {}
-        numbered = tuple(first.setdefault(name, len(first)) for name in reading.values())
-        readings.setdefault(numbered, reading)
-    return list(readings.values())
-
-
-def _threads(con: Connection, process: int, settings: Settings) -> list[int]:
-    """The threads that launch, those with much of the GPU work first: of these, the one that launches most often."""
-    rows = con.execute(
-        """
-        select a.thread, count(*) filter (o.kind in ('kernel', 'graph')) as kernels,
-               coalesce(sum(o."end" - o.start) filter (o.kind in ('kernel', 'graph')), 0) as work,
-               work >= $share * sum(work) over () as much
-        from gpu_op o join api_call a on a.id = o.api_call where o.process = $process
-        group by 1 order by much desc, if(much, count(*), work) desc, 1
-        """,
-        {"process": process, "share": settings["thread_share"]},
-    ).fetchall()
-    launching = [int(row[0]) for row in rows if row[1]]
-    return (launching or [int(row[0]) for row in rows])[:_THREADS]
-
-
-def _calls_repeat(events: list[_Event], bounds: Bounds, settings: Settings) -> bool:
-    """Return whether at most as many of the iterations' events as may differ are calls that other iterations do not
-    make.
-    """
-    starts, ends = bounds[:, 0].tolist(), bounds[:, 1].tolist()
-    iterations: list[Counter[str]] = [Counter() for _ in bounds]
-    inside = 0
-    for event in events:
-        iteration = bisect_right(starts, event.start) - 1
-        if iteration >= 0 and event.start < ends[iteration]:
-            inside += 1
-            if not event.is_op:
-                iterations[iteration][event.full] += 1
-    odd = 0
-    for what in set().union(*iterations):
-        usual = median_low(iteration[what] for iteration in iterations)
-        odd += sum(abs(iteration[what] - usual) for iteration in iterations)
-    return odd <= (1 - settings["period_match"]) * inside
-
-
-def _started(con: Connection, process: int, thread: int, settings: Settings) -> list[_Event]:
-    rows = con.execute(
-        """
-        with named as (
-            select id, text, short, kernel_role(text) as role from name
-            where id in (select distinct name from gpu_op where process = $process)
-        ), ops as (
-            select a.thread, a.start, a."end", o."end" as op_end, o."end" - o.start as op_ns,
-                   coalesce(n.text, o.kind || ':' || coalesce(o.copy_kind, '')) as text,
-                   coalesce(n.short, o.kind || ':' || coalesce(o.copy_kind, '')) as short, n.role
-            from gpu_op o join api_call a on a.id = o.api_call left join named n on n.id = o.name
-            where o.process = $process and a.thread = $thread order by a.start, op_end limit $most
-        ), bounds as (select min(start) as first, max(start) as last from ops)
-        select thread, start, "end", op_end, op_ns, text, short, role, true as is_op from ops
-        union all
-        select a.thread, a.start, a."end", a."end", 0, 'call:' || n.text, 'call:' || n.text, null, false
-        from api_call a join bounds b on a.thread = $thread and a.start between b.first and b.last
-        join name n on n.id = a.name
-        where a.parent is null and a.process = $process and api_kind(n.text) in ('sync', 'alloc', 'free')
-        order by 2, is_op, op_end
-        """,
-        {"process": process, "thread": thread, "most": int(settings["max_ops"])},
-    ).fetchall()
-    return [_Event(*row) for row in rows]
-
-
-def _repeated(
-    con: Connection, process: int, events: list[_Event], symbols: dict[tuple[str, str], str], settings: Settings
-) -> Iterator[Found]:
-    """Yield what repeats, the stretch that does so for the longest time first."""
-    least = int(settings["min_iterations"])
-    sequence = [symbols.get((event.full, event.short), event.full) for event in events]
-    waits = [0] + [b.start - a.end for a, b in pairwise(events)]
-    for period, first, last in find_repetitions(sequence, [event.start for event in events], settings):
-        inside = events[first:last]
-        starts = iteration_starts(sequence[first:last], waits[first:last], period, settings)
-        if len(starts) < least:
-            continue
-        begins = np.array([inside[i].start for i in starts])
-        ends = np.array([inside[min(i + period, len(inside)) - 1].op_end for i in starts])
-        bounds = iteration_bounds(con, begins, ends.__getitem__, process, settings)
-        name = _telling(inside[starts[0] : starts[0] + period])
-        yield Found(f"every {name}", None, "period", [Iterations(process, inside[0].thread, bounds)])
-
-
-def _telling(iteration: list[_Event]) -> str:
+def _telling(events: Submissions, division: Division) -> str:
     """The kernel to call a loop by: the one that opens the iteration, or where that may be anything, the rarest in it.
 
     Products come last: their names are the library's for a size of tile. Of equally rare ones the longest, by powers of
     two, so that two ranks or two recordings agree.
     """
-    kernels = [event for event in iteration if ":" not in event.short]
-    telling = [event for event in kernels if event.role not in _UNTELLING_ROLES and not _UNTELLING.search(event.short)]
-    if not telling or telling[0] is kernels[0]:
-        return (kernels or iteration)[0].short.rstrip(":")
-    often = Counter(event.short for event in telling)
-    products = {event.short for event in telling if event.role == _PRODUCT}
+    middle = int(division.begins[len(division.begins) // 2])
+    inside = events.kind[middle : middle + max(1, int(division.size))]
+    kernels = [int(kind) for kind in inside if ":" not in events.short[kind]]
+    telling = [
+        kind for kind in kernels
+        if events.roles[kind] not in _UNTELLING_ROLES and not _UNTELLING.search(events.short[kind])
+    ]  # fmt: skip
+    if not telling or telling[0] == kernels[0]:
+        return events.short[kernels[0] if kernels else int(inside[0])].rstrip(":")
+    often = Counter(events.short[kind] for kind in telling)
+    products = {events.short[kind] for kind in telling if events.roles[kind] == _PRODUCT}
     work: Counter[str] = Counter()
-    for event in telling:
-        work[event.short] += event.op_ns
+    each = events.ns[middle : middle + len(inside)]
+    for kind, ns in zip(inside, each, strict=True):
+        work[events.short[kind]] += int(ns)
     return min(often, key=lambda name: (name in products, often[name], -work[name].bit_length(), name))
 
 

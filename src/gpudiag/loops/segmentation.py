@@ -1,0 +1,228 @@
+"""Ways to divide a sequence of GPU operations into segments that are alike, and the one that is the iteration.
+
+An operation that occurs once in each iteration divides the run into iterations; one that occurs in each layer divides
+it into layers. So every operation, and every call that holds the host, proposes a division: at each of its occurrences,
+at the first of each run, and at the first of each cluster. Those whose segments are alike are levels of a hierarchy:
+the iteration is the outermost that repeats often enough. Segments are compared by their pairs of neighbours, with which
+operations follow one another, so that an iteration may do a little more or less work than the one before.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpudiag.loops.iteration_bounds import Ints, Settings
+from gpudiag.loops.submissions import COPY_BACK, Floats, Submissions
+
+# Bounds on the cost of a search, not thresholds.
+_SEGMENTS = 300  # of a division that are compared, evenly spread
+_OF_ONE_COUNT = 4  # divisions into as many segments that are compared
+_JUMPS = 3  # between distances of occurrences that may tell clusters apart
+_STRETCH = 200_000  # operations of a long run in which divisions are sought
+
+_OPTIMISER = re.compile(r"multi_tensor_apply|adam|sgd|lamb|optimi[sz]er|rmsprop", re.I)
+
+
+class Marker(NamedTuple):
+    """A kind of operation, or a call, that proposes a division: at all places, or where more than `gap` precede it."""
+
+    kind: int
+    call: str
+    gap: float
+
+    def positions(self, events: Submissions) -> Ints:
+        """Return the operations that it marks, ascending."""
+        at = events.calls[self.call] if self.call else np.flatnonzero(events.kind == self.kind)
+        return at[np.append(True, np.diff(at) > self.gap)] if self.gap and len(at) else at
+
+
+@dataclass(frozen=True, eq=False)
+class Division:
+    """A division of a run into segments; each begins with an operation of `begins` and ends before the next."""
+
+    marker: Marker
+    begins: Ints
+    alike: float
+    """The part of the segments that are like the typical one."""
+    coverage: float
+    """Their part of the GPU time since the first segment."""
+    size: float
+    """Operations of the typical segment."""
+    content: Floats
+    """How many of each kind it has."""
+    votes: int = 1
+    """How many markers propose a division into as many segments."""
+
+    @property
+    def count(self) -> int:
+        return len(self.begins)
+
+    @property
+    def quality(self) -> float:
+        return min(1.0, self.coverage) * self.alike
+
+
+def iterations(events: Submissions, settings: Settings) -> Iterator[Division]:
+    """The divisions that may be the program's iterations, the likeliest first."""
+    middle = max(0, len(events) - _STRETCH) // 2
+    sample = events.part(middle, middle + _STRETCH) if len(events) > _STRETCH else events
+    found = _divisions(sample, settings)
+    while found:
+        level = _outermost(found, sample, settings)
+        if not level:
+            return
+        likeliest = _first_begun(level, sample, settings)
+        marker = likeliest.marker
+        best = likeliest if sample is events else _judged(events, marker, marker.positions(events), settings)
+        if best:
+            yield _without_stump(best, len(events), settings)
+        found = [one for one in found if one not in level]
+
+
+def _first_begun(level: list[Division], events: Submissions, settings: Settings) -> Division:
+    """Of equal divisions one that begins where the host pauses long, and of these the one that begins first.
+
+    A loop begins with the first operation of its iteration; pauses as short as preparing a launch say nothing.
+    """
+    usual = max(one.votes for one in level)
+    pauses = {one: float(np.median(events.waited[one.begins])) for one in level if one.votes == usual}
+    longest = max(pauses.values())
+    long = settings["loop_pause_share"] * longest if longest >= settings["host_work_ns"] else 0.0
+    return min((one for one, pause in pauses.items() if pause >= long), key=lambda one: int(one.begins[0]))
+
+
+def _without_stump(division: Division, operations: int, settings: Settings) -> Division:
+    """The division without its last segment where the run, or the recording, ended within it."""
+    ended = operations - division.begins[-1] >= settings["period_match"] * division.size
+    return division if ended else replace(division, begins=division.begins[:-1])
+
+
+def odd(events: Submissions, division: Division, settings: Settings) -> NDArray[np.bool_]:
+    """Mark the segments that hold far more than the typical one: something else came before the next iteration."""
+    sizes = np.diff(np.append(division.begins, len(events)))
+    return np.asarray(sizes > settings["loop_size_times"] * division.size)
+
+
+def _divisions(events: Submissions, settings: Settings) -> list[Division]:
+    """The divisions into segments that are alike; of those into equally many, a few: where the host pauses first."""
+    proposed: dict[int, list[tuple[Marker, Ints]]] = {}
+    for marker, begins in _proposed(events, settings):
+        proposed.setdefault(len(begins), []).append((marker, begins))
+    found = []
+    for group in proposed.values():
+        group.sort(key=lambda one: float(np.median(events.waited[one[1]])), reverse=True)
+        first = min(group, key=lambda one: int(one[1][0]))
+        for marker, begins in {
+            id(one): one for one in (*group[:: math.ceil(len(group) / _OF_ONE_COUNT)], first)
+        }.values():
+            one = _judged(events, marker, begins, settings)
+            if one and one.alike >= settings["loop_alike_share"] and one.coverage >= settings["min_coverage"]:
+                found.append(replace(one, votes=len(group)))
+    return found
+
+
+def _proposed(events: Submissions, settings: Settings) -> Iterator[tuple[Marker, Ints]]:
+    """Each marker with the operations where its segments begin."""
+    least = settings["min_iterations"]
+    order = np.argsort(events.kind, kind="stable")
+    cuts = np.searchsorted(events.kind[order], np.arange(len(events.names) + 1))
+    occurrences = [(Marker(kind, "", 0.0), order[cuts[kind] : cuts[kind + 1]]) for kind in range(len(events.names))]
+    occurrences += [(Marker(-1, call, 0.0), at) for call, at in events.calls.items()]
+    for marker, at in occurrences:
+        if len(at) < least:
+            continue
+        yield marker, at
+        gaps = np.diff(at)
+        ordered = np.sort(gaps)
+        jumps = ordered[1:] / np.maximum(ordered[:-1], 1)
+        splits = {1.0}
+        for place in np.argsort(-jumps, kind="stable")[:_JUMPS]:
+            if jumps[place] >= settings["loop_cluster_times"]:
+                splits.add(float(np.sqrt(ordered[place] * ordered[place + 1])))
+        for gap in sorted(splits):
+            begins = at[np.append(True, gaps > gap)]
+            if least <= len(begins) < len(at):
+                yield marker._replace(gap=gap), begins
+
+
+def _judged(events: Submissions, marker: Marker, begins: Ints, settings: Settings) -> Division | None:
+    """Compare the segments of a division; None where the typical one is empty."""
+    segments = len(begins) - 1
+    if segments < 1:
+        return None
+    chosen = np.unique(np.linspace(0, segments - 1, min(segments, _SEGMENTS)).astype(np.int64))
+    first, sizes = begins[chosen], (begins[1:] - begins[:-1])[chosen]
+    inside = np.repeat(first - np.append(0, np.cumsum(sizes)[:-1]), sizes) + np.arange(sizes.sum())
+    row = np.repeat(np.arange(len(chosen)), sizes)
+    pairs = _counted(row, events.pair[inside], len(chosen), events.pairs)
+    typical = np.median(pairs, axis=0)
+    if not typical.any():
+        return None
+    lengths = np.linalg.norm(pairs, axis=1) * np.linalg.norm(typical)
+    cosine = (pairs @ typical) / np.maximum(lengths, 1e-9)
+    size, times = float(np.median(sizes)), settings["loop_size_times"]
+    good = (cosine >= settings["loop_alike"]) & (sizes <= times * size) & (sizes * times >= size)
+    worked, last = np.append(0.0, np.cumsum(events.ns)), int(begins[-1])
+    held = float((worked[begins[1:]] - worked[begins[:-1]])[chosen][good].sum()) * segments / len(chosen)
+    held += worked[min(last + int(size), len(events))] - worked[last]  # of the last segment nothing tells the end
+    coverage = float(held / max(worked[-1] - worked[begins[0]], 1.0))
+    content = np.median(_counted(row, events.kind[inside], len(chosen), len(events.names)), axis=0)
+    return Division(marker, begins, float(good.mean()), coverage, size, content)
+
+
+def _counted(row: Ints, what: Ints, rows: int, kinds: int) -> Floats:
+    counts: Floats = np.bincount(row * kinds + what, minlength=rows * kinds).reshape(rows, kinds).astype(np.float64)
+    return counts
+
+
+def _outermost(found: list[Division], events: Submissions, settings: Settings) -> list[Division]:
+    """The divisions of the outermost level that repeats often enough, of about the best quality."""
+    often = sorted((one for one in found if one.count >= settings["loop_often"]), key=lambda one: one.count)
+    seldom = [one for one in found if one.count < settings["loop_often"] and one.alike >= settings["loop_few_alike"]]
+    level: list[Division] = []
+    while often:
+        level = [one for one in often if one.count <= settings["loop_level_times"] * often[0].count]
+        often = often[len(level) :]
+        if not _is_check(max(level, key=lambda one: one.quality), often, events, settings):
+            break
+    # Few long steps: what updates the weights tells a training step from its layers.
+    steps = [one for one in seldom if _updates(one, events)]
+    if steps and not any(_updates(one, events) for one in level):
+        level = steps
+    level = level or [one for one in seldom if one.count == min(other.count for other in seldom)]
+    best = max((one.quality for one in level), default=0.0)
+    return [one for one in level if one.quality >= best - settings["loop_quality_spread"]]
+
+
+def _updates(division: Division, events: Submissions) -> bool:
+    """Return whether the typical segment runs kernels of an optimiser."""
+    return any(_OPTIMISER.search(events.names[kind]) for kind in np.flatnonzero(division.content))
+
+
+def _is_check(outer: Division, finer: list[Division], events: Submissions, settings: Settings) -> bool:
+    """Return whether a level only adds a small test, read back once, to several iterations of a finer one.
+
+    A convergence test or a log line every ten steps repeats as well as the steps do.
+    """
+    kinds = len(events.names)
+    total = np.bincount(events.kind, weights=events.ns, minlength=kinds)
+    each = total / np.maximum(np.bincount(events.kind, minlength=kinds), 1)
+    read_back = np.array([COPY_BACK in name for name in events.names])
+    for inner in finer:
+        often = inner.count >= settings["loop_check_every"] * outer.count
+        several = np.count_nonzero(inner.content) >= settings["loop_check_kinds"]
+        if not (often and several and inner.coverage >= settings["loop_check_coverage"] * outer.coverage):
+            continue
+        new = np.where(inner.content == 0, outer.content, 0.0)
+        little = new.sum() <= settings["loop_check_share"] * outer.size
+        little &= (new * each).sum() <= settings["loop_check_share"] * max((outer.content * each).sum(), 1.0)
+        if little and 0 < new[read_back].sum() <= settings["loop_check_reads"]:
+            return True
+    return False

@@ -1,0 +1,172 @@
+"""The GPU operations of a process in the order in which the host submits them; loops are looked for in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from gpudiag.loops.iteration_bounds import Ints, Settings
+
+Connection = duckdb.DuckDBPyConnection
+Floats = NDArray[np.float64]
+
+COPY_BACK = "device_to_host"
+_TABLE = 1 << 24  # values between which differences are looked up in a table
+_MANY_NAMED_ONE = ("product", "convolution")  # roles of which a library has a kernel for each size
+
+
+@dataclass(frozen=True)
+class Submissions:
+    """GPU operations of one process by the time of their launch, and the calls that hold the host between them.
+
+    Arrays have one entry an operation; `kind` counts what is the same operation of the same thread, `pair` the same
+    with the operation after it. Times are ns.
+    """
+
+    start: Ints
+    """When the host began the call that launched the operation."""
+    waited: Ints
+    """For how long before the host launched nothing."""
+    done: Ints
+    """When the GPU was done with it."""
+    thread: Ints
+    kind: Ints
+    pair: Ints
+    ns: Floats
+    """How long the GPU took over it."""
+    names: tuple[str, ...]
+    """Full name of each kind."""
+    short: tuple[str, ...]
+    roles: tuple[str, ...]
+    """The role of each kind's kernel, as the rules library names it; empty for none."""
+    calls: dict[str, Ints]
+    """Calls that wait, allocate or free, by thread and name → the operations that come next, ascending."""
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def pairs(self) -> int:
+        """Return how many kinds of pairs there are."""
+        return int(self.pair.max()) + 1 if len(self.pair) else 0
+
+    def part(self, first: int, last: int) -> Submissions:
+        """Return the operations from `first` up to `last`, with the calls among them."""
+        fields = ("start", "waited", "done", "thread", "kind", "pair", "ns")
+        arrays = {name: getattr(self, name)[first:last] for name in fields}
+        calls = {name: at[(at >= first) & (at < last)] - first for name, at in self.calls.items()}
+        return Submissions(**arrays, names=self.names, short=self.short, roles=self.roles, calls=calls)
+
+
+def read(con: Connection, process: int, settings: Settings) -> Submissions:
+    """The operations that a process launched; a kind is a name on a thread.
+
+    A library picks another kernel for each size of a product or convolution: where a program has many of one role,
+    they count as one.
+    """
+    rows = con.execute(
+        """
+        select a.start, a."end" as called, o."end" as done, o."end" - o.start as ns, a.thread,
+               coalesce(o.name, -1) as name,
+               enum_code(o.kind) as what, coalesce(enum_code(o.copy_kind), -1) as direction
+        from gpu_op o join api_call a on a.id = o.api_call where o.process = ? order by a.start, o."end"
+        """,
+        [process],
+    ).fetchnumpy()
+    start, called, done, thread, name, what, direction = (
+        np.asarray(rows[column], dtype=np.int64)
+        for column in ("start", "called", "done", "thread", "name", "what", "direction")
+    )
+    before = np.append(start[:1], np.maximum.accumulate(called)[:-1])
+    kind, named = _kinds(con, thread, (name, what, direction), settings)
+    pair = _numbered(kind * (len(named) + 1) + np.append(kind[1:], len(named))[: len(kind)])[1]
+    return Submissions(
+        start,
+        np.maximum(0, start - before),
+        done,
+        thread,
+        kind,
+        pair,
+        np.asarray(rows["ns"], dtype=np.float64),
+        tuple(text for text, _, _ in named),
+        tuple(short for _, short, _ in named),
+        tuple(role for _, _, role in named),
+        _calls(con, process, start),
+    )
+
+
+def _kinds(
+    con: Connection, thread: Ints, parts: tuple[Ints, Ints, Ints], settings: Settings
+) -> tuple[Ints, list[tuple[str, str, str]]]:
+    """The kind of each operation, those of crowded roles joined; full name, short name and role of each kind.
+
+    parts: the name of each operation, what it is and in which direction it copies, as numbers; -1 for none.
+    """
+    number = _numbered(thread)[1]
+    key = number
+    for column in parts:
+        values, numbers = _numbered(column)
+        key = key * len(values) + numbers
+    _, kind = _numbered(key)
+    place = np.zeros(int(kind.max(initial=-1)) + 1, dtype=np.int64)
+    place[kind[::-1]] = np.arange(len(kind))[::-1]  # the first operation of each kind
+    known = {
+        id_: (text, short, role)
+        for id_, text, short, role in con.execute(
+            "select id, text, short, coalesce(kernel_role(text)::varchar, '') from name where id in (select unnest(?))",
+            [_numbered(parts[0])[0].tolist()],
+        ).fetchall()
+    }
+    labels = con.execute("select enum_range(any_value(kind)), enum_range(any_value(copy_kind)) from gpu_op").fetchall()[
+        0
+    ]
+    rows = []
+    for at in place:
+        name, what, direction = (int(column[at]) for column in parts)
+        copied = f"{labels[0][what]}:{labels[1][direction] if direction >= 0 else ''}"
+        rows.append((int(number[at]), *known.get(name, (copied, copied, ""))))
+    most = settings["loop_kernels_a_role"]
+    crowded = {role for role in _MANY_NAMED_ONE if len({row[1] for row in rows if row[3] == role}) > most}
+    joined: dict[tuple[int, str], int] = {}
+    named: list[tuple[str, str, str]] = []
+    to = np.zeros(max(1, len(rows)), dtype=np.int64)
+    for old, (of_thread, text, short, role) in enumerate(rows):
+        own = (of_thread, role if role in crowded else text)
+        if own not in joined:
+            joined[own] = len(named)
+            named.append((own[1], short, role))
+        to[old] = joined[own]
+    return to[kind], named
+
+
+def _numbered(values: Ints) -> tuple[Ints, Ints]:
+    """The different values, ascending, and the position of each value among them; without sorting where it can be."""
+    low = int(values.min(initial=0))
+    span = int(values.max(initial=0)) - low + 1
+    if span > _TABLE:
+        different, positions = np.unique(values, return_inverse=True)
+        return different, positions
+    there = np.zeros(span, dtype=bool)
+    there[values - low] = True
+    different = np.flatnonzero(there)
+    return different + low, (np.cumsum(there) - 1)[values - low]
+
+
+def _calls(con: Connection, process: int, start: Ints) -> dict[str, Ints]:
+    rows = con.execute(
+        """
+        select a.thread || ' ' || n.text as name, list(a.start order by a.start) as starts
+        from api_call a join name n on n.id = a.name
+        where a.process = ? and a.parent is null and api_kind(n.text) in ('sync', 'alloc', 'free')
+        group by 1 order by 1
+        """,
+        [process],
+    ).fetchall()
+    found = {}
+    for name, starts in rows:
+        following = np.unique(np.searchsorted(start, np.array(starts, dtype=np.int64)))
+        found[name] = following[following < len(start)]
+    return found

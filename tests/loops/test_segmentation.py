@@ -1,0 +1,139 @@
+"""Divisions of a sequence of operations into iterations: the outermost level that repeats often enough."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpudiag.loops.segmentation import iterations
+from gpudiag.loops.submissions import Submissions
+from timelines import library
+
+SETTINGS = library().setting_values
+names = st.sampled_from("abcdefgh")
+
+
+def submitted(sequence: Sequence[str], pauses: Sequence[int] | None = None) -> Submissions:
+    """Operations of 10 µs one after another; pauses: for how long the host launched nothing before each (ns)."""
+    kinds = sorted(set(sequence))
+    kind = np.array([kinds.index(name) for name in sequence], dtype=np.int64)
+    pair = np.unique(kind * (len(kinds) + 1) + np.append(kind[1:], len(kinds)), return_inverse=True)[1]
+    waited = np.array(pauses if pauses is not None else [1] * len(kind), dtype=np.int64)
+    start = np.cumsum(waited + 10_000)
+    none = ("",) * len(kinds)
+    return Submissions(
+        start, waited, start + 10_000, np.zeros(len(kind), np.int64), kind, pair, np.full(len(kind), 1e4),
+        tuple(kinds), tuple(kinds), none, {},
+    )  # fmt: skip
+
+
+def begins(sequence: Sequence[str], pauses: Sequence[int] | None = None) -> list[int]:
+    """Where the likeliest iterations begin; empty where nothing repeats."""
+    found = next(iterations(submitted(sequence, pauses), SETTINGS), None)
+    return found.begins.tolist() if found else []
+
+
+def distances(sequence: Sequence[str]) -> set[int]:
+    return set(np.diff(begins(sequence)).tolist())
+
+
+@settings(max_examples=2 * settings().max_examples)
+@given(template=st.lists(names, min_size=1, max_size=12), repeats=st.integers(10, 60))
+def test_an_iteration_begins_where_its_own_operation_comes(template: list[str], repeats: int) -> None:
+    template = ["loss", *template]
+    assert begins(template * repeats) and distances(template * repeats) == {len(template)}
+
+
+@settings(max_examples=2 * settings().max_examples)
+@given(
+    template=st.lists(names, min_size=4, max_size=12, unique=True),
+    repeats=st.integers(20, 60),
+    seed=st.integers(0, 1000),
+)
+def test_a_few_odd_operations_hide_no_iteration(template: list[str], repeats: int, seed: int) -> None:
+    sequence, chance = template * repeats, random.Random(seed)
+    for place in chance.sample(range(len(sequence)), len(sequence) // 100):
+        sequence[place] = "odd"
+    found = begins(sequence)
+    assert found and float(np.median(np.diff(found))) == len(template)
+
+
+@settings(max_examples=2 * settings().max_examples)
+@given(seed=st.integers(0, 10_000), length=st.integers(40, 400))
+def test_an_irregular_sequence_has_no_iterations(seed: int, length: int) -> None:
+    chance = random.Random(seed)
+    assert begins([chance.choice("abcdefgh") for _ in range(length)]) == []
+
+
+def test_what_seldom_repeats_is_no_loop() -> None:
+    template = [f"kernel{number}" for number in range(30)]
+    assert begins(template * 3) == []
+    assert distances(template * 8) == {30}
+    assert begins([]) == begins(["a"] * 3) == []
+
+
+@pytest.mark.parametrize("layers", [12, 48])
+def test_a_token_is_the_iteration_and_not_its_layers(layers: int) -> None:
+    layer = ["norm", "qkv", "attention", "project", "norm", "up", "act", "down"]
+    token = ["embed", *layer * layers, "norm", "head", "argmax"]
+    assert distances(token * 40) == {len(token)}
+
+
+def test_a_step_of_many_layers_is_known_by_its_optimiser() -> None:
+    """Five steps are few, and their layers repeat sixty times."""
+    forward, backward = ["gemm", "gelu", "norm"] * 12, ["gemm_grad", "gelu_grad", "norm_grad"] * 12
+    step = ["embed", *forward, "loss", *backward, *["multi_tensor_apply_kernel"] * 5]
+    assert distances(step * 5) == {len(step)}
+
+
+@pytest.mark.parametrize("every", [5, 10])
+def test_a_convergence_test_ends_no_iteration(every: int) -> None:
+    step = ["gradient", "update", "project", "swap"] * 3
+    test = ["norm", "memcpy:device_to_host"]
+    assert float(np.median(np.diff(begins((step * every + test) * 9)))) < len(step * every)
+
+
+def test_iterations_of_varying_work_are_found() -> None:
+    """An adaptive solver takes two to four steps of its own for each step of the optimiser."""
+    chance, sequence = random.Random(3), []
+    for _ in range(30):
+        sequence += ["input", *["field", "combine", "error"] * chance.choice([2, 3, 4]), "loss", "adam"]
+    found = begins(sequence)
+    assert len(found) in (29, 30) and len({sequence[place] for place in found}) == 1
+
+
+def test_clusters_of_one_kernel_divide_where_nothing_else_does() -> None:
+    step = ["norm", "gemm"] * 6 + ["gemm", "gemm_grad"] * 20
+    assert distances(step * 12) == {len(step)}
+
+
+def test_validation_between_steps_is_no_part_of_one() -> None:
+    step = ["input", *["conv", "relu"] * 6, "loss", *["conv_grad", "relu_grad"] * 6, "adam"]
+    run = [*step * 20, *["input", *["conv", "relu"] * 6] * 9, *step * 20]
+    assert float(np.median(np.diff(begins(run)))) == len(step)
+
+
+@settings(max_examples=2 * settings().max_examples)
+@given(
+    template=st.lists(names, min_size=2, max_size=12, unique=True),
+    repeats=st.integers(10, 40),
+    shift=st.integers(0, 11),
+)
+def test_an_iteration_begins_after_the_longest_pause(template: list[str], repeats: int, shift: int) -> None:
+    pause = shift % len(template)
+    sequence = template * repeats
+    pauses = [200_000 if place % len(template) == pause else 1 for place in range(len(sequence))]
+    found = begins(sequence, pauses)
+    assert found == list(range(pause, len(sequence), len(template)))[: len(found)] and len(found) >= repeats - 1
+
+
+def test_a_long_run_is_divided_as_a_short_one() -> None:
+    """More operations than are looked at, of which every one belongs to an iteration."""
+    token = ["embed", *["norm", "qkv", "attention", "project"] * 12, "head", "argmax"]
+    found = begins(token * 6000)
+    assert len(found) in (5999, 6000) and set(np.diff(found).tolist()) == {len(token)}

@@ -80,6 +80,18 @@ def export(tmp_path: Path) -> Export:
     return Export(folder / "report.sqlite")
 
 
+@pytest.mark.parametrize(
+    ("damage", "kept"), [("gridX = 598435670", True), ("gridY = 70000", False), ("blockX = 900", False)]
+)
+def test_a_launch_that_cuda_cannot_make_has_no_size(export: Export, tmp_path: Path, damage: str, kept: bool) -> None:
+    export.calls([(10, 20, tid(PID_A), 1, 0)])
+    export.kernels([(25, 40, PID_A, 1)])
+    export.con.execute(f"update {KERNEL} set {damage}")
+    export.con.commit()
+    ((grid, block),) = export.read(tmp_path).execute("select grid, block from gpu_op").fetchall()
+    assert (grid is not None and block is not None) == kept
+
+
 def test_a_call_and_its_kernel_without_any_other_table(export: Export, tmp_path: Path) -> None:
     export.calls([(10, 20, tid(PID_A), 1, 0)])
     export.kernels([(25, 40, PID_A, 1)])

@@ -53,8 +53,10 @@ def _activities(capture: Capture) -> tuple[_Activity, ...]:
     )  # fmt: skip
 
 
+# The largest that CUDA launches; a damaged file may say more.
 _KERNEL = """k.id as name,
- try(gridX * gridY * gridZ) as grid, try_cast(try(blockX * blockY * blockZ) as integer) as block,
+ case when gridX < 2147483648 and gridY < 65536 and gridZ < 65536 then try(gridX * gridY * gridZ) end as grid,
+ try_cast(try(if(blockX * blockY * blockZ <= 1024, blockX * blockY * blockZ, null)) as integer) as block,
  try_cast(gridX as integer) as grid_x, try_cast(gridY as integer) as grid_y, try_cast(gridZ as integer) as grid_z,
  try_cast(blockX as integer) as block_x, try_cast(blockY as integer) as block_y, try_cast(blockZ as integer) as block_z,
  try_cast(registersPerThread as integer) as registers, try_cast(staticSharedMemory as integer) as static_shared,

@@ -28,7 +28,12 @@ def test_a_capture_names_no_machine_and_no_person(folder: Path) -> None:
 
 
 def test_every_file_beside_the_captures_is_scanned() -> None:
-    loose = [path for name in ("captures", "repeats") for path in (FIXTURES / name).iterdir() if path.is_file()]
+    loose = [
+        path
+        for name in ("captures", "repeats", "wild/captures")
+        for path in (FIXTURES / name).iterdir()
+        if path.is_file()
+    ]
     assert {path: found for path in loose if (found := privacy.scan(path))} == {}
 
 

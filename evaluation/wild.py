@@ -42,7 +42,6 @@ class Score:
     split: str
     own_ms: float
     found_ms: float | None
-    loop: str
     state: str
     accepted: tuple[str, ...]
     first: tuple[str, ...]
@@ -88,8 +87,7 @@ def judge(capture: Path) -> Score:
         finally:
             con.close()
     return Score(
-        program, fault, splits()[program], own, found[2] if found else None, loop.name if loop else "none",
-        report.verdict.state,
+        program, fault, splits()[program], own, found[2] if found else None, report.verdict.state,
         tuple(label.get("codes", ())) if "needs" not in label else (), tuple(one.code for one in report.findings[:3]),
     )  # fmt: skip
 

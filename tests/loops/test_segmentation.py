@@ -28,7 +28,7 @@ def submitted(sequence: Sequence[str], pauses: Sequence[int] | None = None) -> S
     none = ("",) * len(kinds)
     return Submissions(
         start, waited, start + 10_000, np.zeros(len(kind), np.int64), kind, pair, np.full(len(kind), 1e4),
-        tuple(kinds), tuple(kinds), none, {},
+        tuple(kinds), tuple(kinds), none, tuple("multi_tensor" in name for name in kinds), {},
     )  # fmt: skip
 
 

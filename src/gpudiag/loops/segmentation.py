@@ -10,7 +10,6 @@ operations follow one another, so that an iteration may do a little more or less
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -26,8 +25,6 @@ _SEGMENTS = 300  # of a division that are compared, evenly spread
 _OF_ONE_COUNT = 4  # divisions into as many segments that are compared
 _JUMPS = 3  # between distances of occurrences that may tell clusters apart
 _STRETCH = 200_000  # operations of a long run in which divisions are sought
-
-_OPTIMISER = re.compile(r"multi_tensor_apply|adam|sgd|lamb|optimi[sz]er|rmsprop", re.I)
 
 
 class Marker(NamedTuple):
@@ -169,7 +166,7 @@ def _judged(events: Submissions, marker: Marker, begins: Ints, settings: Setting
     cosine = (pairs @ typical) / np.maximum(lengths, 1e-9)
     size, times = float(np.median(sizes)), settings["loop_size_times"]
     good = (cosine >= settings["loop_alike"]) & (sizes <= times * size) & (sizes * times >= size)
-    worked, last = np.append(0.0, np.cumsum(events.ns)), int(begins[-1])
+    worked, last = events.worked, int(begins[-1])
     held = float((worked[begins[1:]] - worked[begins[:-1]])[chosen][good].sum()) * segments / len(chosen)
     held += worked[min(last + int(size), len(events))] - worked[last]  # of the last segment nothing tells the end
     coverage = float(held / max(worked[-1] - worked[begins[0]], 1.0))
@@ -203,7 +200,7 @@ def _outermost(found: list[Division], events: Submissions, settings: Settings) -
 
 def _updates(division: Division, events: Submissions) -> bool:
     """Return whether the typical segment runs kernels of an optimiser."""
-    return any(_OPTIMISER.search(events.names[kind]) for kind in np.flatnonzero(division.content))
+    return any(events.updates[kind] for kind in np.flatnonzero(division.content))
 
 
 def _is_check(outer: Division, finer: list[Division], events: Submissions, settings: Settings) -> bool:

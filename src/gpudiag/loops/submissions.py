@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import duckdb
 import numpy as np
@@ -42,23 +43,30 @@ class Submissions:
     short: tuple[str, ...]
     roles: tuple[str, ...]
     """The role of each kind's kernel, as the rules library names it; empty for none."""
+    updates: tuple[bool, ...]
+    """Whether each kind's kernel updates parameters, as the rules library knows it: an optimiser's."""
     calls: dict[str, Ints]
     """Calls that wait, allocate or free, by thread and name → the operations that come next, ascending."""
 
     def __len__(self) -> int:
         return len(self.start)
 
-    @property
+    @cached_property
     def pairs(self) -> int:
-        """Return how many kinds of pairs there are."""
+        """Count the kinds of pairs."""
         return int(self.pair.max()) + 1 if len(self.pair) else 0
+
+    @cached_property
+    def worked(self) -> Floats:
+        """The GPU time of all operations before each one, and at the end of all (ns)."""
+        return np.append(0.0, np.cumsum(self.ns))
 
     def part(self, first: int, last: int) -> Submissions:
         """Return the operations from `first` up to `last`, with the calls among them."""
         fields = ("start", "waited", "done", "thread", "kind", "pair", "ns")
         arrays = {name: getattr(self, name)[first:last] for name in fields}
         calls = {name: at[(at >= first) & (at < last)] - first for name, at in self.calls.items()}
-        return Submissions(**arrays, names=self.names, short=self.short, roles=self.roles, calls=calls)
+        return replace(self, **arrays, calls=calls)
 
 
 def read(con: Connection, process: int, settings: Settings) -> Submissions:
@@ -91,17 +99,19 @@ def read(con: Connection, process: int, settings: Settings) -> Submissions:
         kind,
         pair,
         np.asarray(rows["ns"], dtype=np.float64),
-        tuple(text for text, _, _ in named),
-        tuple(short for _, short, _ in named),
-        tuple(role for _, _, role in named),
+        tuple(text for text, _, _, _ in named),
+        tuple(short for _, short, _, _ in named),
+        tuple(role for _, _, role, _ in named),
+        tuple(updates for _, _, _, updates in named),
         _calls(con, process, start),
     )
 
 
 def _kinds(
     con: Connection, thread: Ints, parts: tuple[Ints, Ints, Ints], settings: Settings
-) -> tuple[Ints, list[tuple[str, str, str]]]:
-    """The kind of each operation, those of crowded roles joined; full name, short name and role of each kind.
+) -> tuple[Ints, list[tuple[str, str, str, bool]]]:
+    """The kind of each operation, those of crowded roles joined; of each kind its full and its short name, its role and
+    whether it updates parameters.
 
     parts: the name of each operation, what it is and in which direction it copies, as numbers; -1 for none.
     """
@@ -114,9 +124,10 @@ def _kinds(
     place = np.zeros(int(kind.max(initial=-1)) + 1, dtype=np.int64)
     place[kind[::-1]] = np.arange(len(kind))[::-1]  # the first operation of each kind
     known = {
-        id_: (text, short, role)
-        for id_, text, short, role in con.execute(
-            "select id, text, short, coalesce(kernel_role(text)::varchar, '') from name where id in (select unnest(?))",
+        id_: (text, short, role, updates)
+        for id_, text, short, role, updates in con.execute(
+            "select id, text, short, coalesce(kernel_role(text)::varchar, ''), updates_parameters(text, null) from name"
+            " where id in (select unnest(?))",
             [_numbered(parts[0])[0].tolist()],
         ).fetchall()
     }
@@ -127,17 +138,17 @@ def _kinds(
     for at in place:
         name, what, direction = (int(column[at]) for column in parts)
         copied = f"{labels[0][what]}:{labels[1][direction] if direction >= 0 else ''}"
-        rows.append((int(number[at]), *known.get(name, (copied, copied, ""))))
+        rows.append((int(number[at]), *known.get(name, (copied, copied, "", False))))
     most = settings["loop_kernels_a_role"]
     crowded = {role for role in _MANY_NAMED_ONE if len({row[1] for row in rows if row[3] == role}) > most}
     joined: dict[tuple[int, str], int] = {}
-    named: list[tuple[str, str, str]] = []
+    named: list[tuple[str, str, str, bool]] = []
     to = np.zeros(max(1, len(rows)), dtype=np.int64)
-    for old, (of_thread, text, short, role) in enumerate(rows):
+    for old, (of_thread, text, short, role, updates) in enumerate(rows):
         own = (of_thread, role if role in crowded else text)
         if own not in joined:
             joined[own] = len(named)
-            named.append((own[1], short, role))
+            named.append((own[1], short, role, bool(updates)))
         to[old] = joined[own]
     return to[kind], named
 

@@ -17,11 +17,17 @@ TID = (1 << 48) | (PID << 24) | PID
 GPU = "id, name, cuDevice, smCount, totalMemory, computeMajor, computeMinor"
 
 
-def written(path: Path, gpus: Sequence[tuple[Any, ...]] = (), device: int = 0, untied: int = 0) -> Path:
-    """A loop of one launch, with a kernel of a single block that fills it; every `untied`-th kernel has no call."""
+def written(
+    path: Path, gpus: Sequence[tuple[Any, ...]] = (), device: int = 0, untied: int = 0, captured: int = 0
+) -> Path:
+    """A loop of one launch, with a kernel of a single block that fills it; every `untied`-th kernel has no call.
+
+    captured: launches before it that a stream captures into a graph.
+    """
     con = sqlite3.connect(path)
     con.execute("create table StringIds (id, value)")
-    con.executemany("insert into StringIds values (?, ?)", [(0, "cudaLaunchKernel_v7000"), (1, "lonely()")])
+    con.executemany("insert into StringIds values (?, ?)", [(0, "cudaLaunchKernel_v7000"), (1, "lonely()"),
+                     (2, "cudaStreamBeginCapture_v10000"), (3, "cudaStreamEndCapture_v10000")])  # fmt: skip
     con.execute('create table CUPTI_ACTIVITY_KIND_RUNTIME (start, "end", globalTid, correlationId, nameId)')
     con.execute(
         'create table CUPTI_ACTIVITY_KIND_KERNEL (start, "end", deviceId, contextId, streamId, globalPid,'
@@ -33,6 +39,12 @@ def written(path: Path, gpus: Sequence[tuple[Any, ...]] = (), device: int = 0, u
                     (start, start + 5000, TID, number + 1))  # fmt: skip
         con.execute("insert into CUPTI_ACTIVITY_KIND_KERNEL values (?, ?, ?, 1, 7, ?, ?, 1, 1, 1, 1, 1, 32, 1, 1)",
                     (start + 8000, start + 990_000, device, TID - PID, call))  # fmt: skip
+    if captured:
+        names = (2, *[0] * captured, 3)
+        rows = [(1_000 * number, 1_000 * number + 500, TID, 1000 + number, name) for number, name in enumerate(names)]
+        con.execute('update CUPTI_ACTIVITY_KIND_RUNTIME set start = start + 1000000, "end" = "end" + 1000000')
+        con.execute('update CUPTI_ACTIVITY_KIND_KERNEL set start = start + 1000000, "end" = "end" + 1000000')
+        con.executemany("insert into CUPTI_ACTIVITY_KIND_RUNTIME values (?, ?, ?, ?, ?)", rows)
     if gpus:
         con.execute(f"create table TARGET_INFO_GPU ({GPU})")
         con.executemany(f"insert into TARGET_INFO_GPU values ({', '.join('?' * len(gpus[0]))})", gpus)
@@ -85,3 +97,10 @@ def test_few_untied_operations_leave_the_verdict_alone(tmp_path: Path) -> None:
     report = explain([written(tmp_path / "run.sqlite", [(*DESCRIBED[:3], 1, *DESCRIBED[4:])], untied=100)])
     assert report.verdict.state == "healthy"
     assert not not_evaluated(report, "H01")
+
+
+def test_launches_captured_into_a_graph_need_no_kernel(tmp_path: Path) -> None:
+    one_sm = (*DESCRIBED[:3], 1, *DESCRIBED[4:])
+    report = explain([written(tmp_path / "run.sqlite", [one_sm], captured=150)])
+    assert not not_evaluated(report, "H01")
+    assert report.verdict.state == "healthy"

@@ -7,6 +7,7 @@ from gpudiag.model import (
     Kernel,
     Loop,
     Note,
+    Outside,
     Place,
     Remedy,
     Report,
@@ -136,6 +137,9 @@ def launch_bound() -> Report:
             devices=("NVIDIA H200",),
             span_ms=5100.2,
             cold_start_ms=4480.2,
+            mode="iterations",
+            coverage=0.81,
+            outside=Outside(before_ms=38.0, between_ms=0.0, after_ms=2.0),
             loops=(
                 Loop(
                     id=1,

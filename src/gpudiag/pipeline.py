@@ -110,7 +110,7 @@ def priced_report(
     con: Connection, library: Library, iteration_times: Mapping[str, float], file: Path | None = None
 ) -> tuple[Report, GainCalculator]:
     """The report, and the ledger that priced its findings and knows what each points at."""
-    from gpudiag.diagnosis import certainty, iteration_time_check, run_summary
+    from gpudiag.diagnosis import certainty, iteration_time_check, loop_share, run_summary
     from gpudiag.diagnosis import verdict as verdicts
     from gpudiag.diagnosis.kernel_causes import with_causes
     from gpudiag.diagnosis.rank import rank
@@ -134,6 +134,7 @@ def priced_report(
     if verdict.state == "healthy" and evaluation.doubts:
         reason = f"No known fault was found, but that does not mean that all is well. {evaluation.doubts[0]}"
         verdict = Verdict(state="cannot_tell", text=reason)
+    verdict = loop_share.qualified(verdict, run, library.setting_values)
     named = {rule.code for rule in clear} | {item.code for item in evaluation.suppressed}
     report = Report(
         tool=Tool(version=__version__),

@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 
-from gpudiag.diagnosis import iteration_time_check
+from gpudiag.diagnosis import iteration_time_check, loop_share
 from gpudiag.diagnosis.kernels import measured
 from gpudiag.errors import GpudiagError
 from gpudiag.library.catalogue import Library
@@ -39,12 +39,14 @@ def run(con: Connection, settings: Mapping[str, float], iteration_times: Mapping
         framework for (framework,) in con.execute("select framework from framework_seen order by 1").fetchall()
     ]
     order = tuple(FRAMEWORKS)
+    loops = _loops(con, settings, iteration_times)
     return Run(
         devices=tuple(clean(name) for name, _ in devices),
         clocks_mhz=tuple(hz / 1e6 for _, hz in devices if hz),
         span_ms=sum(spans.values()) / 1e6,
         cold_start_ms=spans.get("cold_start", 0) / 1e6,
-        loops=_loops(con, settings, iteration_times),
+        **loop_share.of_loops(con, loops),
+        loops=loops,
         kernels=measured(con, settings),
         frameworks=tuple(sorted(frameworks, key=order.index)),
         programs=_programs(con),

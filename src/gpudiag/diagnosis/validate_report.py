@@ -11,7 +11,7 @@ LARGEST_NS = 1e6 * LARGEST
 SMALLEST = 1e-9  # of what others are divided by: a femtosecond
 DEEPEST = 40  # levels of lists and objects
 SLACK = 0.01  # parts that add up to 1, rounded
-SHARES = {"share", "share_of_span", "share_of_loop"}
+SHARES = {"coverage", "share", "share_of_span", "share_of_loop"}
 
 
 def misfit(content: Any) -> str | None:

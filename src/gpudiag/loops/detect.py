@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import duckdb
 
+from gpudiag.loops import coverage
 from gpudiag.loops.clip import WHOLE, SelectedRanges
 from gpudiag.loops.from_nvtx import loops_from_nvtx
 from gpudiag.loops.from_period import loop_from_period, whole_run
@@ -23,7 +24,7 @@ Connection = duckdb.DuckDBPyConnection
 
 
 def detect(con: Connection, part: SelectedRanges = WHOLE) -> None:
-    """Fill `loop`, `iteration` and `window` from the events in the store; replaces what was there.
+    """Fill `loop`, `iteration`, `window` and `loop_coverage` from the events in the store; replaces what was there.
 
     part: what was selected, where that is not all. Needs the settings and the macros of the rules library to be loaded.
     """
@@ -38,6 +39,7 @@ def detect(con: Connection, part: SelectedRanges = WHOLE) -> None:
         for (process,) in con.execute("select distinct process from gpu_op order by 1").fetchall():
             _look_further(con, loops, process, settings, owners, part)
     _write(con, [loop for loop in loops if loop.runs], settings)
+    coverage.write(con, settings)
 
 
 def _look_further(

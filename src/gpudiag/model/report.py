@@ -88,13 +88,30 @@ class Selected(Frozen):
     whole: Whole
 
 
+class Outside(Frozen):
+    """GPU-busy time that no loop of the report holds."""
+
+    before_ms: float = Field(description="before the first iteration")
+    between_ms: float = Field(description="between iterations, as in a pause, or beside them in another process")
+    after_ms: float = Field(description="after the last iteration")
+
+
 class Run(Frozen):
     """The recorded run: devices, loops, kernels."""
 
     devices: tuple[str, ...] = Field(default=(), description="names, one entry a device")
     clocks_mhz: tuple[float, ...] = Field(default=(), description="highest SM clock of each device, where recorded")
     span_ms: float = Field(default=0.0, description="what was recorded, over all processes")
-    cold_start_ms: float = Field(default=0.0, description="start-up before the steady state, excluded")
+    cold_start_ms: float = Field(
+        default=0.0, description="before the first iteration that counts, which warm-up ones do not; excluded"
+    )
+    mode: Literal["iterations", "run"] | None = Field(
+        default=None, description="what the report speaks of; run where nothing repeats, null without a timeline"
+    )
+    coverage: float | None = Field(
+        default=None, description="part of the GPU-busy time that lies in the loops, warm-up included, 0 to 1"
+    )
+    outside: Outside | None = Field(default=None, description="where the rest of the GPU-busy time lies")
     loops: tuple[Loop, ...] = ()
     kernels: tuple[Kernel, ...] = ()
     frameworks: tuple[Framework, ...] = ()

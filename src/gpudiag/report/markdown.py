@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 from jinja2 import PackageLoader, StrictUndefined
 from jinja2.sandbox import SandboxedEnvironment
 
-from gpudiag.model import Finding, Loop, Note, Place, Remedy, Report, Unevaluated
+from gpudiag.model import Finding, Loop, Note, Place, Remedy, Report, Run, Unevaluated
 from gpudiag.report.code_review.locations import common_folder
-from gpudiag.report.wording import evidence_words, kernel_words, words
+from gpudiag.report.wording import coverage_words, evidence_words, kernel_words, words
 from gpudiag.text import escape
 from gpudiag.text.format import clause, pct
 
@@ -64,6 +64,7 @@ def view(report: Report, limit: int | None = None) -> dict[str, Any]:
         "subject": _file_name(report.inputs[0].file) if report.inputs else "nothing",
         "facts": _facts(report),
         "folder": folder,
+        "coverage": coverage_words.sentence(report.run),
         "loops": shown,
         "other_loops": [loop for loop in ordered if loop not in shown],
         "kernels": large,
@@ -156,11 +157,16 @@ def _facts(report: Report) -> list[Safe]:
         count = run.devices.count(device)
         facts.append(f"{count} × {escape.plain(device)}" if count > 1 else escape.plain(device))
     if run.span_ms and not run.selection:  # of which the line above says how long it is
-        aside = f"; {words.duration(run.cold_start_ms)} of start-up excluded" if run.cold_start_ms else ""
+        aside = f", {words.duration(run.cold_start_ms)} of it {_until(run)}" if run.cold_start_ms else ""
         facts.append(f"{words.duration(run.span_ms)} recorded{aside}")
     if len(run.loops) > 1:
         facts.append(words.plural(len(run.loops), "loop"))
     return [Safe(fact) for fact in (*facts, f"gpudiag {escape.plain(report.tool.version)}") if fact]
+
+
+def _until(run: Run) -> str:
+    """Name what the time that is left out came before: of work outside the loops nothing more is known."""
+    return "before the first GPU operation" if run.mode == "run" else "before the first iteration that counts"
 
 
 def _summary(

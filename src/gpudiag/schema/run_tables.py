@@ -100,6 +100,14 @@ LOOPS: tuple[Table, ...] = (
         col("analysed", "boolean", "false for the later iterations of a very long loop, which would tell nothing new",
            default="true"),
     )),
+    Table("loop_coverage", "GPU-busy time of a process on a device, seen from its loops that are reported; of a "
+          "process without one, from those of all. No row where no loop was found", (
+        col("process", "integer", "references process", default="0"),
+        col("device", "integer", "references device", default="0"),
+        col("place", "varchar", "before the first iteration, inside an iteration, between two of them, or after the "
+           "last one", default="'inside'"),
+        col("busy_ns", "bigint", "how long any stream worked there", "ns", "0"),
+    )),
 )
 
 RUN: tuple[Table, ...] = (

@@ -7,9 +7,9 @@ from gpudiag.model.vocabulary import BUDGET
 WORDS = {
     "mark": "a finding points here",
     "idle_mark": "idle time that its fix could remove",
-    "cold_start": "cold start",
-    "steady_state": "steady state",
-    "teardown": "teardown",
+    "cold_start": "before what is analysed",
+    "steady_state": "what is analysed",
+    "teardown": "after it",
     "warm_up": "warm-up iteration",
     "iteration": "iteration",
     "drawn": "drawn above",

@@ -1,0 +1,37 @@
+"""The part of the GPU's work that the loops of a report hold, and a verdict that claims no more than that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import duckdb
+
+from gpudiag.model import Loop, Outside, Run, Verdict
+from gpudiag.text.format import pct
+
+Connection = duckdb.DuckDBPyConnection
+
+
+def of_loops(con: Connection, loops: Sequence[Loop]) -> dict[str, Any]:
+    """The report's `mode`, `coverage` and `outside`, by name; nothing without a loop."""
+    if not loops:
+        return {}
+    mode = "run" if all(loop.source == "unknown" for loop in loops) else "iterations"
+    busy: dict[str, int] = dict(
+        con.execute("select place, sum(busy_ns)::bigint from loop_coverage group by place").fetchall()
+    )
+    total = sum(busy.values())
+    if not total:
+        return {"mode": mode}
+    outside = {f"{place}_ms": busy.get(place, 0) / 1e6 for place in ("before", "between", "after")}
+    return {"mode": mode, "coverage": busy.get("inside", 0) / total, "outside": Outside(**outside)}
+
+
+def qualified(verdict: Verdict, run: Run, settings: Mapping[str, float]) -> Verdict:
+    """The verdict, which says so where the loops hold too little of the GPU's work to stand for the program."""
+    if run.coverage is None or run.coverage >= settings["min_coverage"]:
+        return verdict
+    what = "The part of the run that is analysed holds" if run.mode == "run" else "The loops of this report hold"
+    text = f"{verdict.text} {what} only {pct(run.coverage)} of the GPU's work: of the rest nothing is said."
+    return Verdict(state="cannot_tell" if verdict.state == "healthy" else verdict.state, text=text)

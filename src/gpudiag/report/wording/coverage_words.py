@@ -1,0 +1,38 @@
+"""The sentence on the part of the GPU's work that the loops of a report hold, and on where the rest lies."""
+
+from __future__ import annotations
+
+from gpudiag.model import Run
+from gpudiag.text.format import pct
+
+_LEAST = 0.0005  # of the work: less would be printed as 0.0 %
+
+
+def sentence(run: Run) -> str:
+    """`The loop below holds 97 % of the GPU's work; 2.0 % came before, 1.0 % after.`; empty where nothing is known."""
+    if run.mode is None:
+        return ""
+    holds = "The loop below holds" if len(run.loops) == 1 else "The loops below hold"
+    if run.mode == "run":
+        if run.coverage is None or run.coverage > 1 - _LEAST:
+            return "Nothing was found that repeats: this report is about the run as a whole."
+        holds = "Nothing was found that repeats. The part of the run below holds"
+    if run.coverage is None:
+        return ""
+    if run.coverage > 1 - _LEAST:
+        return f"{holds} all of the GPU's work."
+    return f"{holds} {pct(run.coverage)} of the GPU's work{_rest(run.coverage, run)}."
+
+
+def _rest(coverage: float, run: Run) -> str:
+    """Name where the rest of the work lies, so far as it would show in print."""
+    if run.outside is None:
+        return ""
+    places = {"before": run.outside.before_ms, "in between": run.outside.between_ms, "after": run.outside.after_ms}
+    outside = sum(places.values())
+    shares = {place: (1 - coverage) * ms / outside for place, ms in places.items() if ms}
+    named = [(pct(share), place) for place, share in shares.items() if share >= _LEAST]
+    return "".join(
+        f"{', ' if number else '; '}{share}{'' if number else ' came'} {place}"
+        for number, (share, place) in enumerate(named)
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import duckdb
 
@@ -30,7 +31,7 @@ from gpudiag.model import (
 from gpudiag.model.vocabulary import FRAMEWORKS
 from gpudiag.replay import bounds
 from gpudiag.replay.gains import AppliedFixes, GainCalculator, PricedFinding, gain
-from gpudiag.text import former_evidence
+from gpudiag.text import former_evidence, iteration_words
 from gpudiag.text.stated import choosing, stated, summed
 from gpudiag.text.template_rows import totals
 
@@ -202,9 +203,17 @@ def _finding(
         gain=gain(item, left[1], left[0]),
         where=where, evidence=evidence, evidence_labels=_labels(rule, rows, loop_row, evidence),
         message=message(rule, rows, loop_rows),
-        why=rule.why, question=rule.question, not_a_problem_when=rule.not_a_problem_when, check=rule.check,
+        **_authored(rule, loop),
         remedies=tuple(remedies), references=rule.references,
     )  # fmt: skip
+
+
+def _authored(rule: Rule, loop: Loop | None) -> dict[str, Any]:
+    """Return what the rule says of every program, in words of the run where nothing repeats."""
+    texts = {name: getattr(rule, name) for name in ("why", "question", "not_a_problem_when", "check")}
+    if loop is None or loop.source != "unknown":
+        return texts
+    return {name: iteration_words.of_run(text) if text else text for name, text in texts.items()}
 
 
 def _evidence(rule: Rule, rows: Sequence[Row]) -> dict[str, object]:

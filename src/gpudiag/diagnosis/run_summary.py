@@ -84,7 +84,7 @@ def _loops(con: Connection, settings: Mapping[str, float], iteration_times: Mapp
         given = iteration_times.get(names[index], iteration_times.get("") if index == 0 else None)
         if given and source == "unknown":
             raise GpudiagError(
-                "--iteration-time has nothing to be the time of: no repeated step was found here. Put an NVTX"
+                "--iteration-time has nothing to be the time of: nothing was found here that repeats. Put an NVTX"
                 " range around an iteration and record again."
             )
         result.append(

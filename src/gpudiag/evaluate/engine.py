@@ -31,6 +31,7 @@ Connection = duckdb.DuckDBPyConnection
 _STATES = ("recorded", "unknown", "not_recorded")
 _CHECK = "gpudiag rules check"
 _AT_ONCE = 2  # queries at a time
+ITERATIONS = "iterations"  # the evidence of rules that say nothing of a run in which nothing repeats
 PLACEHOLDER = "FILL IN"  # what `gpudiag rules new` leaves for the author to write
 
 
@@ -89,9 +90,12 @@ class Known:
     @classmethod
     def of(cls, library: Library, con: Connection) -> Known:
         loops = {row["id"]: row for row in query.run(con, "select * from loop")}
+        states = capability_states(con)
+        if sources := {row["period_source"] for row in loops.values()}:  # found by us, and recorded by nobody
+            states[ITERATIONS] = "not_recorded" if sources == {"unknown"} else "recorded"
         return cls(
             library,
-            capability_states(con),
+            states,
             loops,
             row_check.id_ends(con, library.view_names) if library.user_codes else {},
         )

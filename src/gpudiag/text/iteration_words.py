@@ -1,7 +1,7 @@
 """Say of an iteration what can be said of it: nothing where none repeats, whole numbers where less than one is meant.
 
-Rules write their sentences for loops. Where no repeated step was found, what is called an iteration is all the recorded
-work, and a reader of "every iteration" looks for one. A thing that happens less than once an iteration is
+Rules write their sentences for loops. Where nothing was found that repeats, what is called an iteration is all the
+recorded work, and a reader of "every iteration" looks for one. A thing that happens less than once an iteration is
 counted over several: `8 copies in 9 iterations`, not `0.89 copies an iteration`.
 """
 
@@ -14,6 +14,9 @@ _RUN = "the recorded work"
 _MOST = 100  # iterations that a count is given over
 _EXACT = 0.006  # two digits were printed
 _OF_RUN = (
+    (r"\bthe steady iterations\b", _RUN),
+    (r"\bThe steady iterations show\b", f"{_RUN.capitalize()} shows"),
+    (r" ?[^.]*--iteration-time\b[^.]*\.", ""),  # there is none to give
     (r"\b(of|in) (?:each|every|an|the) ([\d.,]+ \S+) iteration\b", r"\1 the \2 of recorded work"),
     (r"\b(in|of|to) (?:every|each|an|one|the) iteration\b", rf"\1 {_RUN}"),
     (r"\b(yet|where|that|average) an iteration\b", rf"\1 {_RUN}"),

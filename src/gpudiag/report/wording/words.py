@@ -81,7 +81,7 @@ def elsewhere(finding: Finding, listed: int) -> str:
     return f"{more or 'elsewhere'}: {pct(rest)} of this cost"
 
 
-WHOLE = "the recorded work"  # of a loop that stands for all, when no repeated step was found
+WHOLE = "the recorded work"  # of a loop that stands for all, when nothing was found that repeats
 HELD = PLACES  # a report holds no more places of a finding
 BRIEF = 40  # characters of a kernel name inside a sentence
 KINDS = {"expected": "expected", "upper_bound": "at most", "lower_bound": "at least"}

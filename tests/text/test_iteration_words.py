@@ -1,0 +1,28 @@
+"""Where nothing repeats, no rule that can fire speaks of an iteration or a step."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from gpudiag.model import Rule
+from gpudiag.text.iteration_words import of_run
+from timelines import library
+
+TEXTS = ("title", "headline", "message", "why", "question", "check", "not_a_problem_when")
+EXPRESSION = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+RULES = [
+    rule for rule in library().rules
+    if rule.kind == "finding" and not {"iterations", "kernel_profiles"} & set(rule.requires)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
+def test_a_rule_speaks_of_the_run(rule: Rule) -> None:
+    texts = [of_run(EXPRESSION.sub("", getattr(rule, name) or "")) for name in TEXTS]
+    assert [text for text in texts if re.search(r"\b(iterations?|steps?)\b", text, re.IGNORECASE)] == []
+
+
+def test_advice_that_needs_an_iteration_is_left_out() -> None:
+    assert of_run("It is slow. Give the time with --iteration-time. Look.") == "It is slow. Look."

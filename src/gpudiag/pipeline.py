@@ -110,7 +110,7 @@ def priced_report(
     con: Connection, library: Library, iteration_times: Mapping[str, float], file: Path | None = None
 ) -> tuple[Report, GainCalculator]:
     """The report, and the ledger that priced its findings and knows what each points at."""
-    from gpudiag.diagnosis import certainty, iteration_time_check, loop_share, run_summary
+    from gpudiag.diagnosis import certainty, iteration_time_check, loop_share, run_summary, time_tree
     from gpudiag.diagnosis import verdict as verdicts
     from gpudiag.diagnosis.kernel_causes import with_causes
     from gpudiag.diagnosis.rank import rank
@@ -122,6 +122,8 @@ def priced_report(
     run = run_summary.run(con, library.setting_values, iteration_times)
     ledger = GainCalculator(con, library.setting_values, run.loops)
     findings, minor = rank(con, evaluation, library, run.loops, run.frameworks, ledger)
+    trees = time_tree.with_trees(con, run.loops, ledger.items.values(), library.setting_values)
+    run = run.model_copy(update={"loops": trees})
     findings = certainty.marked(findings, library.setting_values)
     minor = certainty.marked(minor, library.setting_values)
     kernels = with_causes(con, run.kernels, evaluation, (*findings, *minor), library.setting_values)

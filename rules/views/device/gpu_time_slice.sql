@@ -3,31 +3,46 @@
 --   device: references device; null for a loop that never used one
 --   start: when the interval began (ns)
 --   end: when it ended (ns)
---   category: compute, exposed_communication, exposed_copy, idle_launch, idle_sync, idle_input, idle_allocation,
---    idle_other
+--   leaf: its place in the time tree: computing, exposed_communication, exposed_copy, or as idle_interval has it
+--   category: its place in the budget; see the macro budget_category
+--   idle_interval: references idle_interval; null where the GPU works
 create view gpu_time_slice as
+with slice as (
+  select
+    loop,
+    device,
+    start,
+    "end",
+    leaf,
+    idle_interval
+  from idle_interval
+  union all
+  select
+    loop,
+    device,
+    start,
+    "end",
+    case state when 'communication' then 'exposed_communication' when 'copy' then 'exposed_copy' else 'computing' end,
+    null
+  from device_state
+  where state <> 'idle'
+  union all
+  select
+    loop,
+    null,
+    start,
+    "end",
+    'host_work',
+    null
+  from steady_interval s
+  where not exists (select 1 from steady_interval_device d where d.steady_interval = s.steady_interval)
+)
 select
   loop,
   device,
   start,
   "end",
-  category
-from idle_interval
-union all
-select
-  loop,
-  device,
-  start,
-  "end",
-  case state when 'communication' then 'exposed_communication' when 'copy' then 'exposed_copy' else 'compute' end
-from device_state
-where state <> 'idle'
-union all
-select
-  loop,
-  null,
-  start,
-  "end",
-  'idle_other'
-from steady_interval s
-where not exists (select 1 from steady_interval_device d where d.steady_interval = s.steady_interval);
+  leaf,
+  budget_category(leaf) as category,
+  idle_interval
+from slice;

@@ -16,7 +16,11 @@
 --   cause_call: the earlier call that held the host and from which this interval follows
 --   cause_kind: its kind
 --   input: whether the host segment fetched input, by its Python stack or its NVTX range
---   category: idle_launch, idle_sync, idle_input, idle_allocation or idle_other: its place in the budget
+--   submission: the call with which the host next handed work to the GPU or waited for it
+--   leaf: its place in the time tree: submitting, host_work, compiling, allocating, input, blocked, sync, dependency or
+--    outside
+--   category: idle_launch, idle_sync, idle_input, idle_allocation or idle_other: its place in the budget, by the macro
+--    budget_category
 create view idle_interval as
 -- calls with no launch between them hold the host together: a read-back, then the wait for it; the longest names it
 with held as (
@@ -105,44 +109,70 @@ parts as (
     null
   from split
   where shadow < ns
+),
+placed as (
+  select
+    cast(row_number() over (order by p.gap, p.start, p."end") - 1 as integer) as idle_interval,
+    p.gap,
+    p.loop,
+    t.iteration,
+    p.device,
+    p.thread,
+    p.start,
+    p."end",
+    p.doing,
+    p.api_call,
+    p.call_kind,
+    p.segment_ns,
+    p.cause_call,
+    p.cause_kind,
+    coalesce(i.fetches_input, false) as input,
+    s.submission,
+    case
+      when p.doing = 'call' and p.call_kind in ('alloc', 'free', 'host_alloc', 'pool') then 'allocating'
+      when p.doing = 'call' and p.call_kind in ('load', 'context') then 'compiling'
+      when p.doing = 'segment' and coalesce(i.fetches_input, false) then 'input'
+      when p.doing = 'segment' and p.segment_ns >= setting('cpu_phase_ns') then 'working'
+      when p.cause_kind in ('alloc', 'free', 'host_alloc') then 'allocating'
+      when p.cause_kind in ('sync', 'copy') then 'sync'
+      when p.doing = 'call'
+        and p.api_call in (select id from host_blocking_call)
+        and p.api_call is distinct from g.next_call then 'sync'
+      when p.doing = 'latency' and p."end" - p.start >= setting('dependency_ns') then 'dependency'
+      when p.doing = 'segment' and coalesce(s.delayed, p.segment_ns >= setting('host_work_ns')) then 'working'
+      when p.doing = 'call' and s.delayed and p.api_call <> s.submission then 'working'
+      when p.api_call is null and g.next_op is null then 'outside'
+      else 'submitting'
+    end as part,
+    coalesce(s.loads, false) as loads,
+    p.doing = 'segment' and coalesce(i.blocked_ns >= setting('blocked_share') * p.segment_ns, false) as blocked,
+    p.api_call is null and g.next_op is null as last
+  from parts p
+  join gap g on g.gap = p.gap
+  left join host_segment i on i.api_call = p.api_call
+  left join submission s on s.api_call = p.api_call
+  asof left join (
+    select
+      iteration,
+      process,
+      start
+    from analysed_iteration
+  ) t on p.process = t.process
+    and t.start <= p.start
+),
+named as (
+  select
+    *,
+    case
+      when part <> 'working' then part
+      when loads then 'compiling'
+      when blocked then 'blocked'
+      when last then 'outside'
+      else 'host_work'
+    end as leaf
+  from placed
 )
 select
-  cast(row_number() over (order by p.gap, p.start, p."end") - 1 as integer) as idle_interval,
-  p.gap,
-  p.loop,
-  t.iteration,
-  p.device,
-  p.thread,
-  p.start,
-  p."end",
-  p.doing,
-  p.api_call,
-  p.call_kind,
-  p.segment_ns,
-  p.cause_call,
-  p.cause_kind,
-  coalesce(i.fetches_input, false) as input,
-  case
-    when p.doing = 'call' and p.call_kind in ('alloc', 'free', 'host_alloc', 'pool') then 'idle_allocation'
-    when p.doing = 'call' and p.call_kind in ('load', 'context') then 'idle_other'
-    when p.doing = 'segment' and coalesce(i.fetches_input, false) then 'idle_input'
-    when p.doing = 'segment' and p.segment_ns >= setting('cpu_phase_ns') then 'idle_other'
-    when p.cause_kind in ('alloc', 'free', 'host_alloc') then 'idle_allocation'
-    when p.cause_kind in ('sync', 'copy') then 'idle_sync'
-    when p.doing = 'call'
-      and p.api_call in (select id from host_blocking_call)
-      and p.api_call is distinct from g.next_call then 'idle_sync'
-    when p.doing = 'segment' and p.segment_ns >= setting('host_work_ns') then 'idle_other'
-    else 'idle_launch'
-  end as category
-from parts p
-join gap g on g.gap = p.gap
-left join host_segment i on i.api_call = p.api_call
-asof left join (
-  select
-    iteration,
-    process,
-    start
-  from analysed_iteration
-) t on p.process = t.process
-  and t.start <= p.start;
+  * exclude (part, loads, blocked, last),
+  budget_category(leaf) as category
+from named;

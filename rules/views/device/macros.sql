@@ -22,3 +22,17 @@ create macro moves_data(kernel_name) as
       kernel_name like 'cupy\_copy\_\_%' escape '\'
         and string_split(kernel_name, '_')[4] = string_split(kernel_name, '_')[5]
     );
+
+-- The part of the budget that a leaf of the time tree belongs to: the budget is the tree in fewer words.
+create macro budget_category(leaf) as
+  case leaf
+    when 'computing' then 'compute'
+    when 'submitting' then 'idle_launch'
+    when 'dependency' then 'idle_launch'
+    when 'sync' then 'idle_sync'
+    when 'input' then 'idle_input'
+    when 'allocating' then 'idle_allocation'
+    when 'exposed_communication' then leaf
+    when 'exposed_copy' then leaf
+    else 'idle_other'
+  end;

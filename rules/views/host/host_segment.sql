@@ -9,6 +9,7 @@
 --   path: the innermost NVTX range in the middle of it
 --   samples: Python samples in it
 --   fetches_input: whether it fetched input: most of its samples are in a data loader, or its NVTX range says so
+--   blocked_ns: time in it that the thread spent in calls of the operating system (ns)
 --   kind_before: the kind of the call before it
 --   kind_after: the kind of the call that ended it
 create view host_segment as
@@ -35,6 +36,23 @@ voted as (
   from call_sample
   where not inside
   group by api_call
+),
+-- traced calls of the operating system last long enough to matter, and do not nest
+blocked as (
+  select
+    s.id,
+    sum(least(w."end", s.start) - w.start) as ns
+  from (
+    select
+      thread,
+      start,
+      "end"
+    from os_call
+    where thread in (select thread from long_segment)
+  ) w
+  asof join long_segment s on w.thread = s.thread and s.segment_start <= w.start
+  where w.start < s.start
+  group by s.id
 )
 select
   s.id as api_call,
@@ -47,8 +65,10 @@ select
   cast(coalesce(v.samples, 0) as integer) as samples,
   coalesce(2 * v.fetching > v.samples, false)
     or coalesce(names_input(list_last(string_split(a.path, ' / '))), false) as fetches_input,
+  cast(coalesce(b.ns, 0) as bigint) as blocked_ns,
   s.kind_before,
   s.kind_after
 from long_segment s
 left join voted v on v.api_call = s.id
+left join blocked b on b.id = s.id
 asof left join annotation_at a on s.thread = a.thread and a.time <= s.middle;

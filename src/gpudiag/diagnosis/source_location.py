@@ -115,6 +115,13 @@ def _vote(con: Connection, calls: Sequence[int], condition: str) -> list[tuple[s
     ).fetchall()
 
 
+def lines_of_calls(con: Connection, calls: Sequence[int]) -> list[_Line]:
+    """The user's lines that most samples before and in these calls were in, each with its part of the samples."""
+    voted = _vote(con, calls, "true")
+    total = sum(count for *_, count in voted)
+    return [(file, line, function, count / total) for file, line, function, count in voted]
+
+
 def _heading(con: Connection, calls: Sequence[int]) -> list[tuple[str, int | None, str | None, int]]:
     """Lines of the samples shortly before these calls, wherever they are.
 

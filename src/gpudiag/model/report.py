@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from gpudiag.model.finding import Finding
+from gpudiag.model.finding import Finding, Place
 from gpudiag.model.kernel import Kernel
 from gpudiag.model.rule import Frozen
 from gpudiag.model.vocabulary import Framework
@@ -20,6 +20,23 @@ class KernelUse(Frozen):
     ms: float = Field(description="of an iteration, all launches together")
     others: int | None = Field(default=None, description="how many kernels this entry stands for, if not one")
     threads: float | None = Field(default=None, description="that all its launches in an iteration start")
+
+
+class Leaf(Frozen):
+    """A leaf of the time tree: a part of an iteration's time that is spent in one way."""
+
+    share: float = Field(description="part of the iteration, 0 to 1; the leaves add up to 1")
+    claimed: float = Field(default=0.0, description="part of the iteration in it that findings account for")
+
+
+class Unclaimed(Frozen):
+    """An observation: time that no finding accounts for, and what the host did in it. It names no cause."""
+
+    leaf: str = Field(description="the leaf of the tree")
+    share: float = Field(description="part of the iteration, 0 to 1")
+    where: tuple[Place, ...] = Field(default=(), description="lines or ranges that the host was in, longest first")
+    calls: tuple[str, ...] = Field(default=(), description="the CUDA calls that ended it, most of the time first")
+    os_calls: tuple[str, ...] = Field(default=(), description="calls of the operating system in it, longest first")
 
 
 class Loop(Frozen):
@@ -44,6 +61,12 @@ class Loop(Frozen):
     share_of_span: float = Field(description="part of all steady time, 0 to 1")
     budget: dict[str, float] = Field(
         default_factory=dict, description="where an iteration's time goes; parts that add up to 1"
+    )
+    tree: dict[str, Leaf] = Field(
+        default_factory=dict, description="the same in full: the leaves of the time tree, in its order"
+    )
+    unclaimed: tuple[Unclaimed, ...] = Field(
+        default=(), description="large parts of its idle, copy and communication time that no finding explains"
     )
     deciles_ms: tuple[float, float, float] | None = Field(
         default=None, description="1st, median and 9th of its iterations"

@@ -67,6 +67,47 @@ BUDGET: Mapping[str, CategoryWords] = {
 """In the order of the report. The views give each GPU's time one of these: see `gpu_time_slice`."""
 
 
+class LeafWords(NamedTuple):
+    """A leaf of the time tree in words: what the GPU's time goes to, what the host does meanwhile, and the part of the
+    budget that it belongs to.
+    """
+
+    label: str
+    meaning: str
+    part: str
+
+
+LEAVES: Mapping[str, LeafWords] = {
+    "computing": LeafWords("computing", "kernels or graphs run", "compute"),
+    "exposed_communication": LeafWords(
+        "exchanging data between GPUs", "nothing else runs meanwhile", "exposed_communication"
+    ),
+    "exposed_copy": LeafWords("copying memory", "nothing else runs meanwhile", "exposed_copy"),
+    "submitting": LeafWords(
+        "idle, waiting for a launch", "the host was preparing the next launch, or it was just starting", "idle_launch"
+    ),
+    "host_work": LeafWords(
+        "idle, the host is busy elsewhere", "it worked on something other than launching", "idle_other"
+    ),
+    "compiling": LeafWords(
+        "idle while code is compiled or loaded", "the host built or loaded code, a plan or a graph", "idle_other"
+    ),
+    "allocating": LeafWords(
+        "idle during allocation", "`cudaMalloc`, `cudaFree` or the like held the host", "idle_allocation"
+    ),
+    "input": LeafWords("idle, waiting for input", "the next batch was not ready", "idle_input"),
+    "blocked": LeafWords(
+        "idle, the host is blocked", "the launching thread waited for a lock, a file or another thread", "idle_other"
+    ),
+    "sync": LeafWords("idle after a wait", "the host stopped for a result, so nothing was queued", "idle_sync"),
+    "dependency": LeafWords(
+        "idle, the work is held up", "it was launched and waited for another stream, device or rank", "idle_launch"
+    ),
+    "outside": LeafWords("idle at the end", "the loop had submitted its last work", "idle_other"),
+}
+"""The time tree's leaves in the order of the report: disjoint, and all of a loop's time. See the view `loop_tree`."""
+
+
 def is_idle(category: str) -> bool:
     """Return whether the GPU does nothing in this part of the budget."""
     return category.startswith("idle_")

@@ -109,6 +109,7 @@ def environment() -> SandboxedEnvironment:
         "listed": _listed,
         "ranges": words.ranges,
         "budget": lambda loop: [row._replace(words=Safe(row.words)) for row in words.budget_rows(loop)],
+        "unclaimed": lambda loop: [Safe(line) for line in words.unclaimed(loop)],
         "link": _link,
         "limit": kernel_words.limit,
         "shape": kernel_words.shape,

@@ -90,9 +90,8 @@ def _bars(loop: Loop) -> list[Safe]:
     """A bar, its figure and its meaning for each part of the loop's time that anybody would notice."""
     lines = []
     for row in words.budget_rows(loop):
-        share = loop.budget[row.key]
-        if share >= words.LITTLE:
-            full = min(BAR, round(share * BAR))
+        if row.part >= words.LITTLE:
+            full = min(BAR, round(row.part * BAR))
             lines.append(Safe(f"`{'█' * full}{'░' * (BAR - full)} {row.share:>5}` {row.words}"))
     return lines
 

@@ -101,10 +101,10 @@ def _contents(view: Mapping[str, Any], rest: Mapping[str, str]) -> list[Link]:
 def _budget(loop: Loop, seen: Mapping[str, Any]) -> dict[str, Any]:
     """A stacked bar and its legend, in the order of the budget's definition."""
     rows = words.budget_rows(loop)
-    total = sum(loop.budget[row.key] for row in rows) or 1.0
+    total = sum(row.part for row in rows) or 1.0
     parts, x = [], 0.0
     for row in rows:
-        width = 100 * loop.budget[row.key] / total
+        width = 100 * row.part / total
         middle = f"{x + width / 2:.3f}"
         part = BudgetPart(
             row.key, row.time, row.share, markdown.Safe(row.words), f"{x:.3f}", f"{width:.3f}", middle, False
@@ -114,8 +114,9 @@ def _budget(loop: Loop, seen: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "text": inline(markdown.section("loop", {**seen, "one": loop})),
         "parts": parts,
-        "summary": "; ".join(f"{row.share} {row.key.replace('_', ' ')}" for row in rows),
+        "summary": "; ".join(f"{row.share} {row.words.partition(':')[0].strip('*')}" for row in rows),
         "unprofiled": loop.iteration_ms_unprofiled is not None,
+        "unclaimed": [inline(line) for line in words.unclaimed(loop)],
     }
 
 

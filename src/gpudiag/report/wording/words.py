@@ -12,6 +12,7 @@ from gpudiag.text.format import dur, pct
 
 FRAMEWORKS: dict[str, str] = {key: words.name if key != "any" else "" for key, words in vocabulary.FRAMEWORKS.items()}
 BUDGET = {key: f"**{words.label}**: {words.meaning}" for key, words in vocabulary.BUDGET.items()}
+LEAVES = {key: f"**{words.label}**: {words.meaning}" for key, words in vocabulary.LEAVES.items()}
 UNUSED = "**idle**: this loop sends it no work"
 BAR = 20
 SMALLEST = 0.0005  # of an iteration: less would be printed as 0.0 %
@@ -46,22 +47,54 @@ class BudgetRow(NamedTuple):
     bar: str
     words: str
     key: str
+    part: float
 
 
 def budget_rows(loop: Loop) -> list[BudgetRow]:
-    """The budget in the order of its definition; rows too small to print are left out."""
-    known = {key: loop.budget[key] for key in BUDGET if key in loop.budget}
-    rows = [(key, share) for key, share in (known | loop.budget).items() if share >= SMALLEST]
+    """The time tree, or of a report from before it the budget, in its order; rows too small to print are left out."""
+    parts = {leaf: found.share for leaf, found in loop.tree.items()} or loop.budget
+    order, said = (vocabulary.LEAVES, LEAVES) if loop.tree else (vocabulary.BUDGET, BUDGET)
+    known = {key: parts[key] for key in order if key in parts}
+    rows = [(key, share) for key, share in (known | parts).items() if share >= SMALLEST]
+    unused = len(rows) == 1 and rows[0][0] in ("host_work", "idle_other")
     return [
         BudgetRow(
             time=duration(loop.iteration_ms * share),
             share=pct(share),
             bar="█" * round(share * BAR) or "▏",
-            words=UNUSED if key == "idle_other" and len(rows) == 1 else BUDGET.get(key) or plain(key.replace("_", " ")),
-            key=key,
+            words=UNUSED if unused else said.get(key) or plain(key.replace("_", " ")),
+            key=vocabulary.LEAVES[key].part if key in vocabulary.LEAVES else key,
+            part=share,
         )
         for key, share in rows
     ]
+
+
+def unclaimed(loop: Loop) -> list[str]:
+    """A line for each large part of a loop's time that no finding explains: what the host did there."""
+    lines = []
+    for one in loop.unclaimed:
+        label = vocabulary.LEAVES[one.leaf].label if one.leaf in vocabulary.LEAVES else one.leaf.replace("_", " ")
+        text = f"{pct(one.share)} **{plain(label)}**"
+        places = [
+            f"{code(f'{place.function or place.file}')} ({code(f'{_base(place.file)}:{place.line}')})"
+            if place.file
+            else f"the range {code(place.nvtx or '')}"
+            for place in one.where
+        ]
+        said = []
+        if places:
+            said.append(f"the host was in {', '.join(places)}")
+        if one.os_calls:
+            said.append(f"it called {', '.join(code(name) for name in one.os_calls)}")
+        if one.calls:
+            said.append(f"the next CUDA call was {', '.join(code(name) for name in one.calls)}")
+        lines.append(text + (f": {'; '.join(said)}" if said else ": the recording does not show what the host did"))
+    return lines
+
+
+def _base(path: str) -> str:
+    return path.replace("\\", "/").rsplit("/", 1)[-1]
 
 
 def elsewhere(finding: Finding, listed: int) -> str:

@@ -1,0 +1,166 @@
+"""The time tree of each loop: its leaves, what findings account for in each, and what the host did in the rest.
+
+A finding claims the time that its own rows account for: idle intervals, copies and collectives that its fix could
+remove, or where its rows give only a share, that much of the leaves that its rule explains. Of each interval the
+largest claim counts, so that no leaf is claimed for more than it holds. Computing is never unclaimed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import duckdb
+
+from gpudiag.diagnosis.source_location import lines_of_calls
+from gpudiag.model import Leaf, Loop, Place, Unclaimed
+from gpudiag.model.vocabulary import LEAVES
+from gpudiag.replay import bounds
+from gpudiag.replay.gains import PricedFinding
+from gpudiag.text.format import clean
+
+Connection = duckdb.DuckDBPyConnection
+
+NAMED = 3  # lines, calls and calls of the operating system an observation names
+COMPUTING = "computing"
+
+
+def with_trees(
+    con: Connection, loops: Sequence[Loop], items: Iterable[PricedFinding], settings: Mapping[str, float]
+) -> tuple[Loop, ...]:
+    """Return the loops with their trees. items: all findings of the loops, priced, small ones too."""
+    by_loop: dict[int, list[PricedFinding]] = defaultdict(list)
+    for item in items:
+        if item.loop:
+            by_loop[item.loop.id].append(item)
+    leaves: dict[int, dict[str, int]] = defaultdict(dict)
+    for loop, leaf, ns in con.execute("select loop, leaf, ns from loop_tree").fetchall():
+        leaves[loop][leaf] = ns
+    return tuple(_with_tree(con, loop, leaves[loop.id], by_loop[loop.id], settings) for loop in loops)
+
+
+def _with_tree(
+    con: Connection,
+    loop: Loop,
+    times: Mapping[str, int],
+    items: Sequence[PricedFinding],
+    settings: Mapping[str, float],
+) -> Loop:
+    total = sum(times.values())
+    if not total:
+        return loop
+    merged: bounds.Claim = {}
+    for item in items:
+        bounds.merge(merged, _own(item))
+    claimed = _claimed(con, loop.id, merged, items, times)
+    tree = {
+        leaf: Leaf(share=times[leaf] / total, claimed=claimed.get(leaf, 0.0) / total)
+        for leaf in LEAVES
+        if leaf in times
+    }
+    rest = {leaf: part.share - part.claimed for leaf, part in tree.items() if leaf != COMPUTING}
+    found: tuple[Unclaimed, ...] = ()
+    if sum(rest.values()) > settings["min_unclaimed_share"]:
+        large = sorted((leaf for leaf in rest if rest[leaf] >= settings["min_unclaimed_leaf"]), key=lambda x: -rest[x])
+        known = [int(key.partition(":")[2]) for key in merged if key.startswith("interval:")]
+        found = tuple(_observed(con, loop.id, leaf, rest[leaf], known) for leaf in large)
+    return loop.model_copy(update={"tree": tree, "unclaimed": found})
+
+
+def _own(item: PricedFinding) -> bounds.Claim:
+    """What a finding claims of single intervals and operations (ns): no more in all than its fix saves at most."""
+    own = {key: ns for key, ns in item.claim.items() if key != bounds.WHOLE}
+    whole, most = sum(own.values()), item.total_ns
+    if item.price is not None:
+        most *= 1 - item.price.low
+    return {key: ns * most / whole for key, ns in own.items()} if whole > most else own
+
+
+def _claimed(
+    con: Connection, loop: int, merged: bounds.Claim, items: Sequence[PricedFinding], times: Mapping[str, int]
+) -> dict[str, float]:
+    """Return the time that findings account for, by leaf (ns), never more than the leaf holds."""
+    con.execute("create or replace temp table claim (key varchar, ns double)")
+    if merged:
+        con.execute(
+            "insert into claim select unnest(?::varchar[]), unnest(?::double[])", [list(merged), list(merged.values())]
+        )
+    rows = con.execute(
+        """
+        select i.leaf, sum(least(c.ns, i."end" - i.start)) from claim c
+        join idle_interval i on c.key = 'interval:' || i.idle_interval where i.loop = $1 group by i.leaf
+        union all
+        select 'exposed_' || w.class, sum(c.ns) from claim c
+        join loop_gpu_op w on c.key = 'op:' || w.op where w.loop = $1 and w.class <> 'compute' group by w.class
+        """,
+        [loop],
+    ).fetchall()
+    found = {leaf: min(float(ns), times.get(leaf, 0)) for leaf, ns in rows}
+    for item in items:
+        left = item.claim.get(bounds.WHOLE, 0.0) or (_untested_share(item) * item.total_ns if item.untested else 0.0)
+        for leaf, words in LEAVES.items():
+            if left > 0 and leaf in times and leaf != COMPUTING and words.part in item.rule.budget:
+                taken = min(left, times[leaf] - found.get(leaf, 0.0))
+                found[leaf] = found.get(leaf, 0.0) + taken
+                left -= taken
+    return found
+
+
+def _untested_share(item: PricedFinding) -> float:
+    """The part of the loop that the rows of a finding without a price are about."""
+    shares = [row.get("share") for row in item.rows]
+    return min(1.0, sum(float(share) for share in shares if isinstance(share, int | float)))
+
+
+def _observed(con: Connection, loop: int, leaf: str, share: float, known: Sequence[int]) -> Unclaimed:
+    """Tell what the host did in the part of a leaf that no finding accounts for. known: claimed idle intervals."""
+    con.execute(
+        "create or replace temp table unexplained (api_call integer, thread integer, start bigint, until bigint)"
+    )
+    con.execute(
+        """
+        insert into unexplained
+        select api_call, thread, start, "end" from idle_interval
+        where loop = $1 and leaf = $2 and idle_interval not in (select unnest($3::integer[]))
+        union all
+        select w.api_call, null, w.start, w.start + t.exposed_ns from transfer t join loop_gpu_op w on w.op = t.op
+        where t.loop = $1 and $2 = 'exposed_copy' and t.exposed_ns > 0
+        """,
+        [loop, leaf, list(known)],
+    )
+    calls = con.execute(
+        f"""
+        select c.name from unexplained u join call c on c.id = u.api_call
+        group by c.name order by sum(u.until - u.start) desc, c.name limit {NAMED}
+        """
+    ).fetchall()
+    systems = con.execute(
+        f"""
+        select n.text from os_call w
+        asof join (select * from unexplained where thread is not null) u on w.thread = u.thread and u.start <= w.start
+        join name n on n.id = w.name where w.start < u.until
+        group by n.text order by sum(least(w."end", u.until) - w.start) desc, n.text limit {NAMED}
+        """
+    ).fetchall()
+    return Unclaimed(
+        leaf=leaf,
+        share=share,
+        where=_where(con),
+        calls=tuple(clean(name) for (name,) in calls),
+        os_calls=tuple(clean(name) for (name,) in systems),
+    )
+
+
+def _where(con: Connection) -> tuple[Place, ...]:
+    """The lines that the host was in, by samples, else its NVTX ranges."""
+    rows = con.execute("select distinct api_call from unexplained where api_call is not null").fetchall()
+    lines = lines_of_calls(con, [call for (call,) in rows])[:NAMED]
+    if lines:
+        return tuple(Place(file=file, line=line, function=function, share=part) for file, line, function, part in lines)
+    paths = con.execute(
+        f"""
+        select p.path from unexplained u join call_place p on p.api_call = u.api_call where p.path is not null
+        group by p.path order by sum(u.until - u.start) desc, p.path limit {NAMED}
+        """
+    ).fetchall()
+    return tuple(Place(nvtx=clean(path)) for (path,) in paths)

@@ -172,11 +172,12 @@ def _evaluated(
         for other in others:
             if other.code in library.user_codes:
                 check_query(con, other.query, names, frozenset(other.params))
-        outcome = evaluate(library.by_code[rule.code], con, library)
+        known = Known.of(library, con)
+        outcome = evaluate(library.by_code[rule.code], con, library, known)
         if isinstance(outcome, Fired):
-            found = [evaluate(other, con, library) for other in others]
+            found = [evaluate(other, con, library, known) for other in others]
             outcome = give_way(outcome, [one for one in found if isinstance(one, Fired)])
-        yield outcome, _summary(outcome, con, library), con
+        yield outcome, _summary(outcome, known), con
     finally:
         con.rollback()
 
@@ -186,8 +187,7 @@ def _plain_store() -> Connection:
     return case_store.plain()
 
 
-def _summary(outcome: Outcome, con: Connection, library: Library) -> str:
+def _summary(outcome: Outcome, known: Known) -> str:
     if not isinstance(outcome, Fired):
         return ""
-    loops = Known.of(library, con).loops
-    return "\n".join(message(outcome.rule, rows, loops) for rows in by_loop(outcome.rows).values())
+    return "\n".join(message(outcome.rule, rows, known.loops) for rows in by_loop(outcome.rows).values())

@@ -330,3 +330,45 @@ def test_a_loop_is_called_by_a_kernel_that_tells_something() -> None:
     assert loop["name"] == "every gemm"
     [loop] = loops(launched(40, 100, fill, copy))
     assert loop["name"] == "every elementwise_kernel"
+
+
+def test_what_one_call_launches_is_never_divided() -> None:
+    """A graph whose eight nodes were traced: each repeats the same kernel, and one call launches them all."""
+    call = {"label": "graph", "name": "cudaGraphLaunch", "start": 0, "duration": 5, "repeat": 30, "every": 100}
+    nodes = [
+        {"api_call": "graph", "name": "gemm()", "start": 10 + 8 * n, "duration": 7, "repeat": 30, "every": 100}
+        for n in range(8)
+    ]
+    [loop] = loops({"api_call": [call], "gpu_op": nodes})
+    assert (loop["period_source"], loop["iteration_ns"]) == ("period", pytest.approx(100_000, rel=0.02))
+
+
+def test_a_long_copy_of_the_result_does_not_hide_the_loop() -> None:
+    case = launched(40, 100, ("transpose()", 2, 10, 80))
+    case["api_call"].append({"label": "back", "name": "cudaMemcpy", "start": 4100, "duration": 9000})
+    case["gpu_op"].append({"api_call": "back", "kind": "memcpy", "copy_kind": "device_to_host", "name": None,
+                           "start": 4110, "duration": 8900})  # fmt: skip
+    [loop] = loops(case)
+    assert (loop["period_source"], loop["iteration_ns"]) == ("period", pytest.approx(100_000, rel=0.02))
+
+
+def pooled(*steps: tuple[str, float, float, float]) -> Case:
+    """Iterations that any of three threads may submit."""
+    chance, case = (
+        random.Random(5),
+        {"thread": [{"id": n, "process": 0} for n in range(3)], "api_call": [], "gpu_op": []},
+    )
+    for number in range(24):
+        one = later(launched(1, 100, *steps), number * 100)
+        for row in one["api_call"]:
+            row["label"] += f" of {number}"
+        for row in one["gpu_op"]:
+            row["api_call"] += f" of {number}"
+        case["api_call"] += [{**row, "thread": chance.randrange(3)} for row in one["api_call"]]
+        case["gpu_op"] += one["gpu_op"]
+    return case
+
+
+def test_work_that_a_pool_of_threads_submits_is_one_loop() -> None:
+    [loop] = loops(pooled(("input()", 2, 10, 5), ("field()", 8, 20, 30), ("update()", 20, 60, 20)))
+    assert (loop["period_source"], loop["iteration_ns"]) == ("period", pytest.approx(100_000, rel=0.02))

@@ -29,9 +29,32 @@ def loop_from_period(con: Connection, process: int, settings: Settings, *, late:
     Where no level of its repetitions stands for what the process does, `late` ones count that stand for what it does
     from then on: after much compiling and tuning.
     """
-    events = submissions.read(con, process, settings)
+    found = _of(con, process, submissions.read(con, process, settings), settings, late=late)
+    if found is None and _threads(con, process) > 1:  # a pool may hand the same work to any of its threads
+        found = _of(con, process, submissions.read(con, process, settings, by_thread=False), settings, pooled=True)
+    return found
+
+
+def _threads(con: Connection, process: int) -> int:
+    """Count the threads that launch GPU operations."""
+    row = con.execute(
+        "select count(distinct a.thread) from gpu_op o join api_call a on a.id = o.api_call where o.process = ?",
+        [process],
+    ).fetchall()[0]
+    return int(row[0])
+
+
+def _of(
+    con: Connection, process: int, events: Submissions, settings: Settings, *, late: bool = False, pooled: bool = False
+) -> Found | None:
+    """The iterations of what is submitted; of a pool's only those that compute and repeat often.
+
+    Copies that several threads make look alike whatever they are for.
+    """
     passed: list[Found] = []
     for _, division in zip(range(_TRIES), segmentation.iterations(events, settings), strict=False):
+        if pooled and (division.count < settings["loop_often"] or not _computes(events, division)):
+            continue
         bounds = _bounds(con, process, events, division, settings)
         thread = int(events.thread[division.begins[0]])
         found = Found(f"every {_telling(events, division)}", None, "period", [Iterations(process, thread, bounds)])
@@ -39,6 +62,11 @@ def loop_from_period(con: Connection, process: int, settings: Settings, *, late:
             return found
         passed.append(found)
     return next((one for one in passed if late and _stands_late(con, process, one.runs[0].bounds, settings)), None)
+
+
+def _computes(events: Submissions, division: Division) -> bool:
+    """Return whether the typical iteration launches a kernel or a graph."""
+    return any(not events.short[kind].startswith(submissions.COPIES) for kind in np.flatnonzero(division.content))
 
 
 def _bounds(con: Connection, process: int, events: Submissions, division: Division, settings: Settings) -> Bounds:

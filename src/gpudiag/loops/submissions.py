@@ -16,6 +16,8 @@ Floats = NDArray[np.float64]
 
 COPY_BACK = "device_to_host"
 _TABLE = 1 << 24  # values between which differences are looked up in a table
+COPIES = ("memcpy:", "memset:")
+_UPDATING = "select id from name where updates_parameters(text, null) and id in (select distinct name from gpu_op)"
 _MANY_NAMED_ONE = ("product", "convolution")  # roles of which a library has a kernel for each size
 
 
@@ -23,8 +25,9 @@ _MANY_NAMED_ONE = ("product", "convolution")  # roles of which a library has a k
 class Submissions:
     """GPU operations of one process by the time of their launch, and the calls that hold the host between them.
 
-    Arrays have one entry an operation; `kind` counts what is the same operation of the same thread, `pair` the same
-    with the operation after it. Times are ns.
+    Arrays have one entry an operation, or where one call launches several, as a graph whose nodes were traced does, one
+    for them all: what one call launches is never divided. `kind` counts what is the same operation of the same thread,
+    `pair` the same with the operation after it. Times are ns.
     """
 
     start: Ints
@@ -37,7 +40,7 @@ class Submissions:
     kind: Ints
     pair: Ints
     ns: Floats
-    """How long the GPU took over it."""
+    """How long the GPU took over it; 0 of a copy that hardly recurs: the input and the result are no work of a loop."""
     names: tuple[str, ...]
     """Full name of each kind."""
     short: tuple[str, ...]
@@ -69,28 +72,43 @@ class Submissions:
         return replace(self, **arrays, calls=calls)
 
 
-def read(con: Connection, process: int, settings: Settings) -> Submissions:
-    """The operations that a process launched; a kind is a name on a thread.
+def read(con: Connection, process: int, settings: Settings, *, by_thread: bool = True) -> Submissions:
+    """The operations that a process launched; a kind is a name on a thread, or on any where not `by_thread`.
 
     A library picks another kernel for each size of a product or convolution: where a program has many of one role,
     they count as one.
     """
     rows = con.execute(
         """
-        select a.start, a."end" as called, o."end" as done, o."end" - o.start as ns, a.thread,
+        select a.id as call, a.start, a."end" as called, o."end" as done, o."end" - o.start as ns, a.thread,
                coalesce(o.name, -1) as name,
                enum_code(o.kind) as what, coalesce(enum_code(o.copy_kind), -1) as direction
-        from gpu_op o join api_call a on a.id = o.api_call where o.process = ? order by a.start, o."end"
+        from gpu_op o join api_call a on a.id = o.api_call where o.process = ? order by a.start, a.id, o."end"
         """,
         [process],
     ).fetchnumpy()
-    start, called, done, thread, name, what, direction = (
+    call, start, called, done, thread, name, what, direction, ns = (
         np.asarray(rows[column], dtype=np.int64)
-        for column in ("start", "called", "done", "thread", "name", "what", "direction")
+        for column in ("call", "start", "called", "done", "thread", "name", "what", "direction", "ns")
     )
+    updates = np.isin(name, con.execute(_UPDATING).fetchnumpy()["id"]).astype(np.int64)
+    first = np.flatnonzero(np.append(True, call[1:] != call[:-1])[: len(call)])
+    together = np.diff(np.append(first, len(call)))
+    if len(first) < len(call):
+        done, ns, updates = (
+            np.maximum.reduceat(done, first),
+            np.add.reduceat(ns, first),
+            np.maximum.reduceat(updates, first),
+        )
+        start, called, thread, name, what, direction = (
+            column[first] for column in (start, called, thread, name, what, direction)
+        )
     before = np.append(start[:1], np.maximum.accumulate(called)[:-1])
-    kind, named = _kinds(con, thread, (name, what, direction), settings)
+    user = thread if by_thread else np.zeros_like(thread)
+    kind, named = _kinds(con, user, (name, what, direction, together, updates), settings)
     pair = _numbered(kind * (len(named) + 1) + np.append(kind[1:], len(named))[: len(kind)])[1]
+    often = np.bincount(kind, minlength=len(named)) >= settings["min_iterations"]
+    copies = np.array([short.startswith(COPIES) for _, short, _, _ in named], dtype=bool)
     return Submissions(
         start,
         np.maximum(0, start - before),
@@ -98,7 +116,7 @@ def read(con: Connection, process: int, settings: Settings) -> Submissions:
         thread,
         kind,
         pair,
-        np.asarray(rows["ns"], dtype=np.float64),
+        np.where((often | ~copies)[kind], ns, 0).astype(np.float64),
         tuple(text for text, _, _, _ in named),
         tuple(short for _, short, _, _ in named),
         tuple(role for _, _, role, _ in named),
@@ -108,12 +126,13 @@ def read(con: Connection, process: int, settings: Settings) -> Submissions:
 
 
 def _kinds(
-    con: Connection, thread: Ints, parts: tuple[Ints, Ints, Ints], settings: Settings
+    con: Connection, thread: Ints, parts: tuple[Ints, Ints, Ints, Ints, Ints], settings: Settings
 ) -> tuple[Ints, list[tuple[str, str, str, bool]]]:
     """The kind of each operation, those of crowded roles joined; of each kind its full and its short name, its role and
     whether it updates parameters.
 
-    parts: the name of each operation, what it is and in which direction it copies, as numbers; -1 for none.
+    parts: the name of each operation, what it is and in which direction it copies, as numbers, -1 for none; with how
+    many its call launches, and whether any of these updates parameters.
     """
     number = _numbered(thread)[1]
     key = number
@@ -124,10 +143,9 @@ def _kinds(
     place = np.zeros(int(kind.max(initial=-1)) + 1, dtype=np.int64)
     place[kind[::-1]] = np.arange(len(kind))[::-1]  # the first operation of each kind
     known = {
-        id_: (text, short, role, updates)
-        for id_, text, short, role, updates in con.execute(
-            "select id, text, short, coalesce(kernel_role(text)::varchar, ''), updates_parameters(text, null) from name"
-            " where id in (select unnest(?))",
+        id_: (text, short, role)
+        for id_, text, short, role in con.execute(
+            "select id, text, short, coalesce(kernel_role(text)::varchar, '') from name where id in (select unnest(?))",
             [_numbered(parts[0])[0].tolist()],
         ).fetchall()
     }
@@ -136,19 +154,19 @@ def _kinds(
     ]
     rows = []
     for at in place:
-        name, what, direction = (int(column[at]) for column in parts)
+        name, what, direction, together, updates = (int(column[at]) for column in parts)
         copied = f"{labels[0][what]}:{labels[1][direction] if direction >= 0 else ''}"
-        rows.append((int(number[at]), *known.get(name, (copied, copied, "", False))))
+        rows.append(((int(number[at]), together), *known.get(name, (copied, copied, "")), bool(updates)))
     most = settings["loop_kernels_a_role"]
     crowded = {role for role in _MANY_NAMED_ONE if len({row[1] for row in rows if row[3] == role}) > most}
-    joined: dict[tuple[int, str], int] = {}
+    joined: dict[tuple[tuple[int, int], str], int] = {}
     named: list[tuple[str, str, str, bool]] = []
     to = np.zeros(max(1, len(rows)), dtype=np.int64)
-    for old, (of_thread, text, short, role, updates) in enumerate(rows):
-        own = (of_thread, role if role in crowded else text)
+    for old, (of_call, text, short, role, updates) in enumerate(rows):
+        own = (of_call, role if role in crowded else text)
         if own not in joined:
             joined[own] = len(named)
-            named.append((own[1], short, role, bool(updates)))
+            named.append((own[1], short, role, updates))
         to[old] = joined[own]
     return to[kind], named
 

@@ -21,7 +21,7 @@ SPLITS = ("development", "validation")
 
 @dataclass(frozen=True)
 class Label:
-    """What a recording shows, by its label."""
+    """A recording's label: what it shows."""
 
     program: str
     fault: str
@@ -41,7 +41,7 @@ class Label:
 
     @property
     def ticks(self) -> tuple[int, ...]:
-        """When the program itself began each iteration (ns)."""
+        """Return when the program itself began each iteration (ns)."""
         return tuple(_document("times.json")[self.name]["ticks_ns"])
 
     @property
@@ -67,17 +67,17 @@ def _document(name: str) -> dict[str, Any]:
 
 
 def _times(program: str, fault: str) -> tuple[float, float] | None:
-    """The median over windows with the fault and without. A process for each variant is better than taking turns.
+    """Return the median over windows with the fault and without. A process for each variant is better than alternating.
 
-    In a single window of turns the base comes first, while its process still loads and compiles: where some variant
-    then is faster than the base, that base tells nothing.
+    In a single window of alternating runs the base comes first, while its process still loads and compiles: where some
+    variant then is faster than the base, that base tells nothing.
     """
-    for how in ("fresh", "turns"):
+    for how in ("fresh", "alternating"):
         measured = _document("unprofiled.json").get(program, {}).get(how, {})
         if fault == BASE or not {fault, BASE} <= measured.keys():
             continue
         middle = {name: statistics.median(windows) for name, windows in measured.items()}
-        cold = how == "turns" and len(measured[BASE]) == 1 and middle[BASE] > min(middle.values())
+        cold = how == "alternating" and len(measured[BASE]) == 1 and middle[BASE] > min(middle.values())
         return None if cold else (middle[fault], middle[BASE])
     return None
 

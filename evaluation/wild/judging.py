@@ -30,7 +30,7 @@ ENOUGH = 1 / 3  # of the program's iterations that the loop found has to hold be
 
 @dataclass(frozen=True)
 class Price:
-    """What a report promises of an iteration without the fault, as parts of the iteration with it."""
+    """Promises of a report on an iteration without the fault, as parts of the iteration with it."""
 
     code: str
     kind: str
@@ -121,7 +121,7 @@ def _price(label: Label, report: Report) -> Price | None:
 
 
 def price(finding: Finding) -> Price:
-    """What a finding promises, as parts of the time before."""
+    """Promises of a finding, as parts of the time before."""
     gain = finding.gain
     after, low, high = (value / gain.before_ms if value is not None and gain.before_ms else None
                         for value in (gain.after_ms, gain.low_ms, gain.high_ms))  # fmt: skip

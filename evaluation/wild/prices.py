@@ -22,7 +22,7 @@ class Pair:
     score: Score
     before_ms: float
     measured_ms: float
-    given: bool  # whether gpudiag was told the unprofiled time
+    given: bool  # whether the unprofiled time was given to gpudiag
 
     @property
     def price(self) -> Price | None:
@@ -142,7 +142,7 @@ _FIGURES: tuple[tuple[str, Callable[[Sequence[Pair]], object]], ...] = (
 
 
 def _dropped(scores: Sequence[Score]) -> str:
-    """What was measured or planted and is not in the table, and why."""
+    """Lines on what was measured or planted and is not in the table, and why."""
     slight = [s.label.name for s in scores if s.label.slight]
     elsewhere = [s.label.name for s in scores if s.label.faulty and _elsewhere(s)]
     without = [s.label.name for s in scores if s.label.faulty and s.label.fault != BASE and not s.label.unprofiled]

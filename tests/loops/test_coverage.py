@@ -95,7 +95,7 @@ def test_a_long_recording_is_measured_in_parts(monkeypatch: pytest.MonkeyPatch) 
 
 
 def run(coverage_: float | None, *, mode: str = "iterations", **outside: float) -> Run:
-    loop = Loop(id=0, name="step", source="nvtx", iterations=9, iteration_ms=1.0, share_of_span=1.0)
+    loop = Loop(id=0, name="step", source="period", iterations=9, iteration_ms=1.0, share_of_span=1.0)
     known = Outside.model_validate({"before_ms": 0, "between_ms": 0, "after_ms": 0, **outside})
     return Run.model_validate({"mode": mode, "coverage": coverage_, "outside": known, "loops": (loop,)})
 
@@ -133,6 +133,9 @@ def test_loops_that_hold_little_are_not_called_the_program() -> None:
     assert little.text.endswith(
         " The loops of this report hold only 31 % of the GPU's work: of the rest nothing is said."
     )
+    marked = run(0.31, before_ms=9)
+    loops = tuple(loop.model_copy(update={"source": "nvtx"}) for loop in marked.loops)
+    assert loop_share.qualified(healthy, marked.model_copy(update={"loops": loops}), settings) == healthy
     problems = Verdict(state="problems", text="It waits.")
     assert loop_share.qualified(problems, run(0.31), settings).state == "problems"
     assert loop_share.qualified(healthy, run(0.8), settings) == healthy

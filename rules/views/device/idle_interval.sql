@@ -140,8 +140,7 @@ placed as (
         and p.api_call is distinct from g.next_call then 'sync'
       when p.doing = 'latency' and p."end" - p.start >= setting('dependency_ns') then 'dependency'
       when p.doing = 'segment' and coalesce(s.delayed, p.segment_ns >= setting('host_work_ns')) then 'working'
-      when p.doing = 'call' and s.delayed and p.api_call <> s.submission then 'working'
-      when p.api_call is null and g.next_op is null then 'outside'
+      when p.doing = 'call' and s.delayed and s.loads and p.api_call <> s.submission then 'working'
       else 'submitting'
     end as part,
     coalesce(s.loads, false) as loads,

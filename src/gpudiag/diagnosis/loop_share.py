@@ -32,6 +32,8 @@ def qualified(verdict: Verdict, run: Run, settings: Mapping[str, float]) -> Verd
     """The verdict, which says so where the loops hold too little of the GPU's work to stand for the program."""
     if run.coverage is None or run.coverage >= settings["min_coverage"]:
         return verdict
+    if any(loop.source == "nvtx" for loop in run.loops):  # the program's author marked what an iteration is
+        return verdict
     what = "The part of the run that is analysed holds" if run.mode == "run" else "The loops of this report hold"
     text = f"{verdict.text} {what} only {pct(run.coverage)} of the GPU's work: of the rest nothing is said."
     return Verdict(state="cannot_tell" if verdict.state == "healthy" else verdict.state, text=text)

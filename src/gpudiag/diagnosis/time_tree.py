@@ -7,6 +7,7 @@ largest claim counts, so that no leaf is claimed for more than it holds. Computi
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -68,9 +69,9 @@ def _with_tree(
 
 
 def _own(item: PricedFinding) -> bounds.Claim:
-    """What a finding claims of single intervals and operations (ns): no more in all than its fix saves at most."""
+    """Time that a finding claims of single intervals and operations (ns): no more in all than its fix saves at most."""
     own = {key: ns for key, ns in item.claim.items() if key != bounds.WHOLE}
-    whole, most = sum(own.values()), item.total_ns
+    whole, most = math.fsum(own.values()), item.total_ns
     if item.price is not None:
         most *= 1 - item.price.low
     return {key: ns * most / whole for key, ns in own.items()} if whole > most else own
@@ -87,10 +88,10 @@ def _claimed(
         )
     rows = con.execute(
         """
-        select i.leaf, sum(least(c.ns, i."end" - i.start)) from claim c
+        select i.leaf, sum(cast(round(least(c.ns, i."end" - i.start)) as bigint)) from claim c
         join idle_interval i on c.key = 'interval:' || i.idle_interval where i.loop = $1 group by i.leaf
         union all
-        select 'exposed_' || w.class, sum(c.ns) from claim c
+        select 'exposed_' || w.class, sum(cast(round(c.ns) as bigint)) from claim c
         join loop_gpu_op w on c.key = 'op:' || w.op where w.loop = $1 and w.class <> 'compute' group by w.class
         """,
         [loop],

@@ -1,0 +1,93 @@
+"""The time tree: its leaves, what findings claim of them, and what is shown of the rest."""
+
+from __future__ import annotations
+
+import lzma
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from evaluation.corpus import ROOT
+from gpudiag.model import vocabulary
+from gpudiag.pipeline import explain
+from gpudiag.report.markdown import render
+from tests.captures import labelled, report_of
+from tests.timelines import library, rows
+from tests.timelines import opened as timeline
+
+WILD = ROOT / "fixtures" / "wild" / "captures"
+NEAR = 0.001  # of a loop's time
+
+
+@pytest.mark.capture
+def test_leaves_are_all_of_a_loops_time_and_never_claimed_twice() -> None:
+    cases = [*labelled("slow"), *labelled("healthy")]
+    assert len(cases) > 40
+    for case in cases:
+        for loop in report_of(*case.captures).run.loops:
+            assert list(loop.tree) == [leaf for leaf in vocabulary.LEAVES if leaf in loop.tree], str(case)
+            assert sum(leaf.share for leaf in loop.tree.values()) == pytest.approx(1), str(case)
+            for name, leaf in loop.tree.items():
+                assert 0 <= leaf.claimed <= leaf.share * (1 + 1e-9), (str(case), name)
+                assert name != "computing" or not leaf.claimed
+
+
+def busy(file: Path, start: int, end: int) -> float:
+    """Return how long any kernel runs between two moments (ns), straight from the export.
+
+    Gaps below settings.idle_noise_ns count as part of what they lie between.
+    """
+    noise = library().setting_values["idle_noise_ns"]
+    con = sqlite3.connect(file)
+    found = con.execute(
+        'select max(start, ?), min("end", ?) from CUPTI_ACTIVITY_KIND_KERNEL where start < ? and "end" > ? order by 1',
+        (start, end, end, start),
+    ).fetchall()
+    con.close()
+    total, reached = 0, start
+    for begin, until in found:
+        total += max(0, until - max(begin, reached)) + (begin - reached if 0 < begin - reached < noise else 0)
+        reached = max(reached, until)
+    return total
+
+
+@pytest.mark.capture
+@pytest.mark.parametrize("name", ["cg_solver.host_scalars", "cufft_poisson.replan", "hf_trainer_gpt2.none"])
+def test_computing_is_what_the_export_itself_says(tmp_path: Path, name: str) -> None:
+    file = tmp_path / "capture.sqlite"
+    file.write_bytes(lzma.decompress((WILD / f"{name}.sqlite.xz").read_bytes()))
+    from gpudiag.pipeline import opened
+
+    with opened([file]) as (con, _, _):
+        spans = rows(con, 'select loop, start, "end" from steady_interval order by loop')
+        loop = spans[0]["loop"]
+        [tree] = rows(
+            con,
+            "select sum(ns) as all_ns, sum(ns) filter (leaf = 'computing') as ns from loop_tree where loop = ?",
+            loop,
+        )
+        offset = int(rows(con, "select clock_offset_ns as ns from input")[0]["ns"] or 0)
+    own = [(span["start"] - offset, span["end"] - offset) for span in spans if span["loop"] == loop]
+    share = sum(busy(file, *span) for span in own) / sum(end - start for start, end in own)
+    assert tree["ns"] / tree["all_ns"] == pytest.approx(share, abs=0.01)
+
+
+def test_the_budget_is_the_tree_in_fewer_words() -> None:
+    with timeline({}, "loop_tree") as con:
+        for leaf, words in vocabulary.LEAVES.items():
+            assert rows(con, "select budget_category(?) as part", leaf) == [{"part": words.part}]
+
+
+def test_what_no_finding_explains_is_shown_with_what_the_host_did() -> None:
+    report = explain([WILD / "lightning_resnet.none.sqlite.xz"])
+    loop = report.run.loops[0]
+    left = {name: leaf.share - leaf.claimed for name, leaf in loop.tree.items() if name != "computing"}
+    assert sum(left.values()) > library().setting_values["min_unclaimed_share"]
+    assert loop.unclaimed
+    for one in loop.unclaimed:
+        assert one.share == pytest.approx(left[one.leaf])
+    assert loop.unclaimed[0].where[0].file
+    text = render(report)
+    assert "No finding explains:" in text
+    assert (loop.unclaimed[0].where[0].function or "") in text.partition("No finding explains:")[2]

@@ -5,6 +5,7 @@
 For each constant of the loop finder (`loop_*` in rules/settings.yaml) that was judged or measured, times 0.75 and 1.25:
 in how many validation recordings of the wild corpus another iteration is found, or another first finding. Only where
 the iteration changes is the recording explained anew. --all takes the other settings too, which are always explained.
+A move out of the range that a setting allows is left out.
 Results are appended to a file, so that a run that was stopped goes on; docs/robustness_of_constants.md is written from
 them.
 """
@@ -28,6 +29,7 @@ from evaluation.wild.corpus import Label, labels
 from evaluation.wild.judging import library
 from gpudiag.errors import GpudiagError
 from gpudiag.ingest import ingest
+from gpudiag.library.catalogue import Library
 from gpudiag.pipeline import build_report, prepare
 from gpudiag.store import database
 
@@ -53,21 +55,26 @@ def constants(*, everything: bool = False) -> list[str]:
 
 
 def answers(label: Label, moves: Sequence[Move]) -> dict[Move, tuple[Loop, str]]:
-    """Return the loops and the first finding of a recording, as it is and with each constant moved."""
+    """Return the loops and the first finding of a recording, as it is and with each constant moved that may be."""
     found: dict[Move, tuple[Loop, str]] = {}
     for move in (BASELINE, *moves):
-        found[move] = _answer(label, move, found.get(BASELINE))
+        if (rules := _moved(move)) is not None:
+            found[move] = _answer(label, rules, move, found.get(BASELINE))
     return found
 
 
-def _answer(label: Label, move: Move, baseline: tuple[Loop, str] | None) -> tuple[Loop, str]:
+def _moved(move: Move) -> Library | None:
+    """Return the rules with a constant moved; None where that leaves the range of the setting."""
     name, factor = move
-    rules = library()
-    if name:
-        try:
-            rules = rules.with_overrides({f"settings.{name}": rules.setting_values[name] * factor})
-        except GpudiagError:  # out of the range that the setting may have
-            rules = library()
+    if not name:
+        return library()
+    try:
+        return library().with_overrides({f"settings.{name}": library().setting_values[name] * factor})
+    except GpudiagError:
+        return None
+
+
+def _answer(label: Label, rules: Library, move: Move, baseline: tuple[Loop, str] | None) -> tuple[Loop, str]:
     with tempfile.TemporaryDirectory() as folder:
         con = database.create(small=True)
         try:
@@ -78,7 +85,7 @@ def _answer(label: Label, move: Move, baseline: tuple[Loop, str] | None) -> tupl
                 'select median("end" - start) / 1e6 from iteration where in_steady_state group by loop order by loop'
             ).fetchall()
             loops = tuple(float(row[0]) for row in rows)
-            if baseline and name.startswith("loop_") and same(loops, baseline[0]):
+            if baseline and move[0].startswith("loop_") and same(loops, baseline[0]):
                 return loops, baseline[1]
             report = build_report(con, rules, {})
             return loops, report.findings[0].code if report.findings else report.verdict.state
@@ -97,7 +104,7 @@ def _row(label: Label, moves: Sequence[Move]) -> list[dict[str, object]]:
     return [
         {"recording": label.name, "constant": name, "factor": factor,
          "iteration": not same(found[name, factor][0], loops), "first": found[name, factor][1] != first}
-        for name, factor in moves
+        for name, factor in moves if (name, factor) in found
     ]  # fmt: skip
 
 

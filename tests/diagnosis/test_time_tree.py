@@ -79,7 +79,7 @@ def test_the_budget_is_the_tree_in_fewer_words() -> None:
             assert rows(con, "select budget_category(?) as part", leaf) == [{"part": words.part}]
 
 
-def test_what_no_finding_explains_is_shown_with_what_the_host_did() -> None:
+def test_unexplained_time_is_shown_with_what_the_host_did() -> None:
     report = explain([WILD / "lightning_resnet.none.sqlite.xz"])
     loop = report.run.loops[0]
     left = {name: leaf.share - leaf.claimed for name, leaf in loop.tree.items() if name != "computing"}

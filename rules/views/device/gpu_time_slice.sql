@@ -5,7 +5,6 @@
 --   end: when it ended (ns)
 --   leaf: its place in the time tree: computing, exposed_communication, exposed_copy, or as idle_interval has it
 --   category: its place in the budget; see the macro budget_category
---   idle_interval: references idle_interval; null where the GPU works
 create view gpu_time_slice as
 with slice as (
   select
@@ -13,8 +12,7 @@ with slice as (
     device,
     start,
     "end",
-    leaf,
-    idle_interval
+    leaf
   from idle_interval
   union all
   select
@@ -22,8 +20,7 @@ with slice as (
     device,
     start,
     "end",
-    case state when 'communication' then 'exposed_communication' when 'copy' then 'exposed_copy' else 'computing' end,
-    null
+    case state when 'communication' then 'exposed_communication' when 'copy' then 'exposed_copy' else 'computing' end
   from device_state
   where state <> 'idle'
   union all
@@ -32,8 +29,7 @@ with slice as (
     null,
     start,
     "end",
-    'host_work',
-    null
+    'host_work'
   from steady_interval s
   where not exists (select 1 from steady_interval_device d where d.steady_interval = s.steady_interval)
 )
@@ -43,6 +39,5 @@ select
   start,
   "end",
   leaf,
-  budget_category(leaf) as category,
-  idle_interval
+  budget_category(leaf) as category
 from slice;

@@ -16,7 +16,6 @@
 --   cause_call: the earlier call that held the host and from which this interval follows
 --   cause_kind: its kind
 --   input: whether the host segment fetched input, by its Python stack or its NVTX range
---   submission: the call with which the host next handed work to the GPU or waited for it
 --   leaf: its place in the time tree: submitting, host_work, compiling, allocating, input, blocked, sync, dependency or
 --    outside
 --   category: idle_launch, idle_sync, idle_input, idle_allocation or idle_other: its place in the budget, by the macro
@@ -172,6 +171,6 @@ named as (
   from placed
 )
 select
-  * exclude (part, loads, blocked, last),
+  * exclude (submission, part, loads, blocked, last),
   budget_category(leaf) as category
 from named;

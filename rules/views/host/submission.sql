@@ -2,14 +2,11 @@
 -- that waits for it, or the call itself.
 -- materialised: every idle interval looks it up
 --   api_call: references api_call
---   loop: references loop
---   thread: references thread
 --   submission: references api_call
---   kind: the submission's kind; see the macro api_kind
---   host_ns: host time that the submission took: all from the submission or wait before it to its beginning (ns)
 --   loads: whether modules were loaded, code was built or a graph was made on the way
---   delayed: whether other work than submitting delayed it: it took settings.delayed_times the loop's usual time, and
---    settings.host_work_ns; or a phase of its own, settings.delayed_most_ns
+--   delayed: whether other work than submitting delayed it: from the submission or wait before it, the host took
+--    settings.delayed_times the loop's usual time and settings.host_work_ns; or a phase of its own,
+--    settings.delayed_most_ns
 create view submission as
 with marked as (
   select
@@ -56,11 +53,7 @@ usual as (
 )
 select
   h.id as api_call,
-  h.loop,
-  h.thread,
   s.submission,
-  s.kind,
-  s.host_ns,
   s.loads,
   s.host_ns >= least(
     setting('delayed_most_ns'),

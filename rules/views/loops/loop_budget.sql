@@ -1,4 +1,4 @@
--- The time budget of each loop.
+-- The time budget of each loop: its time tree in fewer words.
 -- materialised: read by most rules and by the report
 --   loop: references loop
 --   category: see gpu_time_slice
@@ -7,8 +7,8 @@
 create view loop_budget as
 select
   loop,
-  category,
-  cast(sum("end" - start) as bigint) as ns,
-  sum("end" - start) / sum(sum("end" - start)) over (partition by loop) as share
-from gpu_time_slice
+  budget_category(leaf) as category,
+  cast(sum(ns) as bigint) as ns,
+  sum(ns) / sum(sum(ns)) over (partition by loop) as share
+from loop_tree
 group by loop, category;

@@ -1,4 +1,5 @@
 -- The time tree of each loop: its leaves are disjoint and add up to all its time.
+-- materialised: the budget and the report read it
 --   loop: references loop
 --   leaf: see gpu_time_slice
 --   ns: time in it, summed over iterations and devices (ns)

@@ -63,8 +63,7 @@ def _with_tree(
     found: tuple[Unclaimed, ...] = ()
     if sum(rest.values()) > settings["min_unclaimed_share"]:
         large = sorted((leaf for leaf in rest if rest[leaf] >= settings["min_unclaimed_leaf"]), key=lambda x: -rest[x])
-        known = [int(key.partition(":")[2]) for key in merged if key.startswith("interval:")]
-        found = tuple(_observed(con, loop.id, leaf, rest[leaf], known) for leaf in large)
+        found = tuple(_observed(con, loop.id, leaf, rest[leaf]) for leaf in large)
     return loop.model_copy(update={"tree": tree, "unclaimed": found})
 
 
@@ -113,8 +112,8 @@ def _untested_share(item: PricedFinding) -> float:
     return min(1.0, sum(float(share) for share in shares if isinstance(share, int | float)))
 
 
-def _observed(con: Connection, loop: int, leaf: str, share: float, known: Sequence[int]) -> Unclaimed:
-    """Tell what the host did in the part of a leaf that no finding accounts for. known: claimed idle intervals."""
+def _observed(con: Connection, loop: int, leaf: str, share: float) -> Unclaimed:
+    """Tell what the host did in the part of a leaf that no finding accounts for: what table claim lacks."""
     con.execute(
         "create or replace temp table unexplained (api_call integer, thread integer, start bigint, until bigint)"
     )
@@ -122,12 +121,13 @@ def _observed(con: Connection, loop: int, leaf: str, share: float, known: Sequen
         """
         insert into unexplained
         select api_call, thread, start, "end" from idle_interval
-        where loop = $1 and leaf = $2 and idle_interval not in (select unnest($3::integer[]))
+        where loop = $1 and leaf = $2 and 'interval:' || idle_interval not in (select key from claim)
         union all
         select w.api_call, null, w.start, w.start + t.exposed_ns from transfer t join loop_gpu_op w on w.op = t.op
         where t.loop = $1 and $2 = 'exposed_copy' and t.exposed_ns > 0
+        and 'op:' || t.op not in (select key from claim)
         """,
-        [loop, leaf, list(known)],
+        [loop, leaf],
     )
     calls = con.execute(
         f"""

@@ -81,21 +81,21 @@ def _launches(con: duckdb.DuckDBPyConnection, input_: int) -> tuple[int, int]:
         """
         with own as (select api_call, start from gpu_op where device in (select id from device where input = $input)),
         started as (select distinct api_call from own where api_call is not null),
-        thread as (
+        launching as (
             select t.id from thread t join process p on p.id = t.process
             where p.input = $input and p.id in (select process from gpu_op)
         ),
         capture as (
             select a.thread, a.start, regexp_matches(n.text, 'BeginCapture') as begins
             from api_call a join name n on n.id = a.name
-            where regexp_matches(n.text, '^cu(da)?Stream(Begin|End)Capture') and a.thread in (from thread)
+            where regexp_matches(n.text, '^cu(da)?Stream(Begin|End)Capture') and a.thread in (from launching)
         )
         select count(*), count(*) filter (s.api_call is null)
         from api_call a left join started s on s.api_call = a.id
         asof left join capture c on c.thread = a.thread and c.start <= a.start
         where a.name in (select id from name where regexp_matches(text, '^cu(da)?LaunchKernel'))
           and a.start < (select max(start) from own)
-          and a.thread in (from thread)
+          and a.thread in (from launching)
           and not coalesce(c.begins, false)
         """,
         {"input": input_},

@@ -77,7 +77,7 @@ def unclaimed(loop: Loop) -> list[str]:
         label = vocabulary.LEAVES[one.leaf].label if one.leaf in vocabulary.LEAVES else one.leaf.replace("_", " ")
         text = f"{pct(one.share)} **{plain(label)}**"
         places = [
-            f"{code(f'{place.function or place.file}')} ({code(f'{_base(place.file)}:{place.line}')})"
+            f"{code(place.function or place.file)} ({code(f'{_base(place.file)}:{place.line}')})"
             if place.file
             else f"the range {code(place.nvtx or '')}"
             for place in one.where

@@ -184,7 +184,7 @@ def _found_nothing(
 
 def next_steps(paths: Sequence[Path], options: Options = DEFAULT) -> NextSteps:
     """Read the captures and say which kernels are worth a profile. Raises GpudiagError as `explain` does."""
-    from gpudiag.diagnosis import certainty, iteration_time_check, run_summary
+    from gpudiag.diagnosis import certainty, iteration_time_check, run_summary, time_tree
     from gpudiag.diagnosis import verdict as verdicts
     from gpudiag.diagnosis.rank import rank
     from gpudiag.next_steps import candidates, proposals
@@ -201,6 +201,7 @@ def next_steps(paths: Sequence[Path], options: Options = DEFAULT) -> NextSteps:
         run = run_summary.run(con, settings, options.iteration_times)
         ledger = GainCalculator(con, settings, run.loops)
         findings, minor = rank(con, evaluation, library, run.loops, run.frameworks, ledger)
+        run = run.model_copy(update={"loops": time_tree.with_trees(con, run.loops, ledger.items.values(), settings)})
         findings = certainty.marked(findings, settings)
         verdict = verdicts.verdict(con, run, findings, settings, minor, verdicts.doubts(run, ledger, findings))
         options.progress("weighing kernels")

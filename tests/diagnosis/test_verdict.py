@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from gpudiag.diagnosis import run_summary
+from gpudiag.diagnosis import run_summary, time_tree
 from gpudiag.diagnosis import verdict as verdicts
 from gpudiag.errors import GpudiagError
 from gpudiag.model import Finding, Gain, Run, Verdict, vocabulary
@@ -20,6 +20,8 @@ from timelines import Case, launched, library, opened
 def judged(case: Case, *findings: Finding) -> tuple[Run, Verdict]:
     with opened(case, *VIEWS) as con:
         run = run_summary.run(con, library().setting_values, {})
+        trees = time_tree.with_trees(con, run.loops, (), library().setting_values)
+        run = run.model_copy(update={"loops": trees})
         return run, verdicts.verdict(con, run, findings, library().setting_values)
 
 
@@ -53,7 +55,7 @@ def test_an_idle_gpu_without_a_finding_is_not_called_healthy() -> None:
     run, verdict = judged(program())
     assert verdict.state == "cannot_tell"
     assert verdict.text == (
-        "The GPU computes only 40 % of `iter`; 60 % it waits for work of the CPU,"
+        "The GPU computes only 40 % of `iter`; 60 % it waits for a host that is busy elsewhere,"
         " and no rule that could be evaluated names a fix."
     )
     assert sum(run.loops[0].budget.values()) == pytest.approx(1)

@@ -10,7 +10,7 @@
 --   start: when it began (ns)
 --   end: when it returned (ns)
 --   name: the function
---   kind: see the macro api_kind
+--   kind: see the macro api_kind; load where a stream is captured into a graph, whatever is called
 --   loop: references loop
 --   iteration: references iteration
 create view call as
@@ -21,7 +21,13 @@ with ordered as (
     a.thread,
     a.start,
     k.text as name,
-    k.kind,
+    case
+      when coalesce(
+        last_value(k.captures ignore nulls) over (w rows between unbounded preceding and 1 preceding),
+        false
+      ) then 'load'
+      else k.kind
+    end as kind,
     s.loop,
     s.steady_interval,
     s.start as span_start,

@@ -2,7 +2,7 @@
 --   api_call: references api_call
 --   loop: references loop
 --   iteration: references iteration
---   thing: stream, event, device property, page-locked registration or FFT plan
+--   thing: stream, event, device property, page-locked registration, FFT plan or loaded code
 create view repeated_setup as
 with kept as (
   select
@@ -58,6 +58,50 @@ planned as (
     from between
     where id in (select id from planning)
   )
+),
+-- Code that is unloaded in the iterations that load it belongs to a plan, a handle or a module that is made each
+-- time:
+-- what a compiler makes stays. All calls of such a stretch serve it, also those that allocate its memory.
+reloading as (
+  select
+    loop,
+    iteration,
+    thread
+  from call
+  where regexp_matches(name, '^cu(da)?(Module|Library)(Load|Unload)')
+  group by loop, iteration, thread
+  having 2 * count(*) filter (contains(name, 'Unload')) >= count(*) filter (not contains(name, 'Unload'))
+    and count(*) filter (not contains(name, 'Unload')) > 0
+),
+stretched as (
+  select
+    c.id,
+    c.loop,
+    c.iteration,
+    c.thread,
+    c.name,
+    count(*) filter (
+      c.kind in ('launch', 'graph_launch', 'copy', 'set', 'sync')
+    ) over (partition by c.thread order by c.seq) as stretch,
+    c.kind in ('launch', 'graph_launch', 'copy', 'set', 'sync') as ends
+  from call c
+  where (c.loop, c.iteration, c.thread) in (from reloading)
+),
+remade as (
+  select
+    id,
+    loop,
+    iteration
+  from stretched
+  where not ends
+    and (thread, stretch) in (
+      select
+        thread,
+        stretch
+      from stretched
+      where regexp_matches(name, '^cu(da)?(Module|Library)(Load|Unload)')
+    )
+    and id not in (select id from planned)
 )
 select
   c.id as api_call,
@@ -66,11 +110,18 @@ select
   k.thing
 from call c
 join kept k on k.name = c.name
-where k.thing is not null and c.id not in (select id from planned)
+where k.thing is not null and c.id not in (select id from planned union all select id from remade)
 union all
 select
   id,
   loop,
   iteration,
   'FFT plan'
-from planned;
+from planned
+union all
+select
+  id,
+  loop,
+  iteration,
+  'loaded code'
+from remade;

@@ -53,33 +53,60 @@ numbered as materialized (
     sum(marks::integer) over (partition by loop, iteration, stream order by start, op) as place
   from step
 ),
+-- Half-precision models that compute the scores in 32 bits cast before the first product and after the last one.
+casting as (
+  select
+    loop,
+    iteration,
+    stream,
+    place,
+    bool_or(coalesce(role = 'cast', false)) as casts
+  from numbered
+  group by loop, iteration, stream, place
+),
 mark as (
   select
     *,
     lag(role) over s as role_before,
     lead(role) over s as role_after,
     lag(format) over s as format_before,
-    lead(format) over s as format_after
+    lead(format) over s as format_after,
+    lag(format, 2) over s as input_format,
+    lead(format, 2) over s as output_format
   from numbered
   where marks
   window s as (partition by loop, iteration, stream order by start, op)
 ),
 hit as (
   select
-    loop,
-    iteration,
-    stream,
-    place + away as place,
+    m.loop,
+    m.iteration,
+    m.stream,
+    m.place + away as place,
     away,
     backward
-  from mark
+  from mark m
   cross join unnest([-1, 0, 1]) as around(away)
+  left join casting b on b.loop = m.loop
+    and b.iteration = m.iteration
+    and b.stream = m.stream
+    and b.place = m.place - 2
+  left join casting a on a.loop = m.loop
+    and a.iteration = m.iteration
+    and a.stream = m.stream
+    and a.place = m.place + 1
   where role = 'softmax'
     and role_before = 'product'
     and role_after = 'product'
-    and 'half' in (format_before, format_after)
-    and coalesce(format_before, 'half') = 'half'
-    and coalesce(format_after, 'half') = 'half'
+    and (
+      'half' in (format_before, format_after)
+        and coalesce(format_before, 'half') = 'half'
+        and coalesce(format_after, 'half') = 'half'
+        or b.casts
+        and a.casts
+        and coalesce(input_format, 'half') = 'half'
+        and coalesce(output_format, 'half') = 'half'
+    )
 )
 select distinct
   n.loop,

@@ -19,13 +19,13 @@ def of_files(rule: Rule, library: Library) -> Iterator[tuple[str, str]]:
     for key, codes, kind in (
         ("suppressed_by", rule.suppressed_by, "suppressor"),
         ("yields_to", rule.yields_to, "finding"),
+        ("after", rule.after, "finding"),
         ("weakens", rule.weakens, "finding"),
     ):
         for code in codes:
             if code not in library.by_code or library.by_code[code].kind != kind:
                 yield key, f"there is no {kind} {code}"
-    if circle := _circle(rule.code, library):
-        yield "yields_to", f"leads in a circle: {' → '.join(circle)}; where all of these fire, none would be reported"
+    yield from _circles(rule, library)
     for name in rule.remedies:
         if name not in library.remedies:
             yield "remedies", f"there is no remedies/{name}.md{near_or_all(name, library.remedies)}"
@@ -36,12 +36,18 @@ def of_files(rule: Rule, library: Library) -> Iterator[tuple[str, str]]:
         yield "remedies", "a finding names at least one remedy"
 
 
-def _circle(code: str, library: Library) -> list[str]:
-    """The shortest way from a rule back to itself over the rules that each one yields to; empty if there is none."""
+def _circles(rule: Rule, library: Library) -> Iterator[tuple[str, str]]:
+    for key, stuck in (("yields_to", "none would be reported"), ("after", "none could come first")):
+        if circle := _circle(rule.code, library, key):
+            yield key, f"leads in a circle: {' → '.join(circle)}; where all of these fire, {stuck}"
+
+
+def _circle(code: str, library: Library, key: str) -> list[str]:
+    """The shortest way from a rule back to itself over the rules that a key of each names; empty if there is none."""
     ways, seen = [[code]], set[str]()
     for way in ways:
         known = library.by_code.get(way[-1])
-        for other in known.yields_to if known else ():
+        for other in getattr(known, key) if known else ():
             if other == code:
                 return [*way, code]
             if other not in seen:

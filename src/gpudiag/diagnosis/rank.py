@@ -10,12 +10,12 @@ from typing import Any
 import duckdb
 
 from gpudiag.diagnosis import kernels
+from gpudiag.diagnosis.order import by_worth
 from gpudiag.diagnosis.source_location import LOOKED_AT, places
 from gpudiag.evaluate.engine import Evaluation, plain
 from gpudiag.evaluate.rule_sentences import message, title
 from gpudiag.library.catalogue import Library
 from gpudiag.model import (
-    SEVERITIES,
     EvidenceItem,
     EvidenceLabel,
     Finding,
@@ -30,7 +30,7 @@ from gpudiag.model import (
 )
 from gpudiag.model.vocabulary import FRAMEWORKS
 from gpudiag.replay import bounds
-from gpudiag.replay.gains import AppliedFixes, GainCalculator, PricedFinding, gain
+from gpudiag.replay.gains import GainCalculator, PricedFinding, gain
 from gpudiag.text import former_evidence, iteration_words
 from gpudiag.text.stated import choosing, stated, summed
 from gpudiag.text.template_rows import totals
@@ -74,14 +74,16 @@ def rank(
     minor: list[PricedFinding] = []
     for item in _price_all(ledger, evaluation.fired, loops):
         (worth if _worth_listing(item, settings) else minor).append(item)
-    ordered = _order(ledger, worth, minor, settings)
+    ordered = by_worth(ledger, worth, minor, settings)
     minor.sort(key=lambda item: (-item.share * item.weight, item.rule.code))
     rows_of_loops = {loop.id: loop.model_dump() for loop in loops}
 
     def finding(number: int, item: PricedFinding, left: Sequence[float]) -> Finding:
         own = ledger.of_remedies(item)
         remedies = _remedies(item.rule, item.rows, library, frameworks, own)
-        return _finding(con, number, item, left, evaluation, remedies, rows_of_loops)
+        above = (other for other, *_ in ordered[: number - 1] if other.key == item.key)
+        first = [other.rule.code for other in above if other.rule.code in item.rule.after]
+        return _finding(con, number, item, left, evaluation, remedies, rows_of_loops, first)
 
     findings = [finding(number, item, left) for number, (item, *left) in enumerate(ordered, 1)]
     small = [finding(number, item, (1.0, 1 - item.share)) for number, item in enumerate(minor, len(ordered) + 1)]
@@ -132,53 +134,6 @@ def _part(row: Row, name: str) -> float:
     return float(row.get(name) or 0.0)
 
 
-def _order(
-    ledger: GainCalculator, worth: Sequence[PricedFinding], minor: list[PricedFinding], settings: Mapping[str, float]
-) -> list[tuple[PricedFinding, float, float]]:
-    """Greedy: each next finding is the one worth most after those before it; with what is left without and with it.
-
-    A fix that is worth little alone may be worth much once another one is made: it then moves up from `minor`.
-    """
-    weights = {severity: settings[f"weight_{severity}"] for severity in SEVERITIES}
-    left, hidden = list(worth), [item for item in minor if item.expected]
-    taken: dict[int | None, AppliedFixes] = defaultdict(AppliedFixes)
-    ordered: list[tuple[PricedFinding, float, float]] = []
-    while left or (ordered and hidden):
-        if ordered and all(item.untested for item in left):
-            gate = settings["min_share_hidden"]
-            shown = [item for item in hidden if _of_the_rest(ledger, item, taken[item.key]) >= gate]
-            hidden = [item for item in hidden if item not in shown]
-            left += shown
-        if not left:
-            break
-        best = max(left, key=lambda item: _key(ledger, item, taken[item.key], weights[item.rule.severity]))
-        left.remove(best)
-        if best in minor:
-            minor.remove(best)
-        before = taken[best.key].left
-        ledger.take(best, taken[best.key])
-        ordered.append((best, before, min(before, taken[best.key].left)))
-    return ordered
-
-
-def _of_the_rest(ledger: GainCalculator, item: PricedFinding, taken: AppliedFixes) -> float:
-    """The part of what is left of its loop that a fix removes, over all loops."""
-    return ledger.marginal(item, taken) / taken.left * item.weight if taken.left > 0 else 0.0
-
-
-def _key(
-    ledger: GainCalculator, item: PricedFinding, taken: AppliedFixes, severity_weight: float
-) -> tuple[bool, float, float, int, str]:
-    price = item.rule.price
-    assert price is not None
-    halved = item.loop is not None and not item.expected and price.kind != "lower_bound"
-    weight = item.weight * severity_weight * (ledger.settings["weight_bound"] if halved else 1.0)
-    measured = not item.untested
-    marginal = ledger.marginal(item, taken) if measured else 0.0
-    # A finding whose whole claim is already taken still ranks by what it would be worth alone.
-    return measured, marginal * weight, item.share * weight, SEVERITIES.index(item.rule.severity), item.rule.code
-
-
 def _finding(
     con: Connection,
     rank_number: int,
@@ -187,6 +142,7 @@ def _finding(
     evaluation: Evaluation,
     remedies: Sequence[Remedy],
     loop_rows: Mapping[int, Row],
+    first: Sequence[str],
 ) -> Finding:
     rule, loop = item.rule, item.loop
     rows = [{**row, "loop": loop.id} if loop else row for row in item.rows]
@@ -204,7 +160,7 @@ def _finding(
         where=where, evidence=evidence, evidence_labels=_labels(rule, rows, loop_row, evidence),
         message=message(rule, rows, loop_rows),
         **_authored(rule, loop),
-        remedies=tuple(remedies), references=rule.references,
+        remedies=tuple(remedies), after=tuple(first), references=rule.references,
     )  # fmt: skip
 
 

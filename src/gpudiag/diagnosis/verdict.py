@@ -8,7 +8,7 @@ import duckdb
 
 from gpudiag.diagnosis.kernels import MOST
 from gpudiag.model import Finding, Gain, Loop, Note, NotEvaluated, Rule, Run, Verdict
-from gpudiag.model.vocabulary import BUDGET
+from gpudiag.model.vocabulary import BUDGET, LEAVES
 from gpudiag.replay.gains import GainCalculator
 from gpudiag.replay.simulate import Doubt
 from gpudiag.text.format import clause, clean, code, dur, pct
@@ -93,12 +93,17 @@ def _of_timeline(
 
 
 def _instead(loop: Loop) -> str:
-    """Name what the GPU does for most of the rest."""
-    rest = {kind: share for kind, share in loop.budget.items() if kind in NOT_COMPUTING and share > 0}
+    """Name the largest leaf of the rest, and where the host was meanwhile."""
+    rest = {name: leaf.share for name, leaf in loop.tree.items() if name != "computing" and leaf.share > 0}
     if not rest:
         return ""
-    kind = max(rest, key=lambda name: rest[name])
-    return f"; {pct(rest[kind])} it {NOT_COMPUTING[kind]}"
+    name = max(rest, key=lambda one: rest[one])
+    text = f"; {pct(rest[name])} it {LEAVES[name].does}"
+    place = next((place for one in loop.unclaimed if one.leaf == name for place in one.where if place.file), None)
+    if place is None:
+        return text
+    file = (place.file or "").replace("\\", "/").rsplit("/", 1)[-1]
+    return f"{text}, in {code(place.function or file)} ({code(f'{file}:{place.line}')})"
 
 
 def _small(minor: Sequence[Finding]) -> str:

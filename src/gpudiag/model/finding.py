@@ -109,4 +109,7 @@ class Finding(Frozen):
     not_a_problem_when: str = Field(description="when to leave it as it is; Markdown")
     check: str | None = Field(default=None, description="how to verify the fix; Markdown")
     remedies: tuple[Remedy, ...] = ()
+    after: tuple[str, ...] = Field(
+        default=(), description="codes of findings above, of the same loop, that must be fixed before this one can be"
+    )
     references: tuple[str, ...] = Field(default=(), description="URLs")

@@ -148,6 +148,12 @@ class Rule(Frozen):
         description="findings that name the cause more closely: of a profiled kernel or loop of which one of them "
         "speaks, this rule says nothing",
     )
+    after: tuple[Code, ...] = Field(
+        default=(),
+        max_length=50,
+        description="findings to fix first, since its own fix needs theirs: one that is found in the same loop and is "
+        "worth settings.first_share of it is listed before it",
+    )
     weakens: tuple[Code, ...] = Field(
         default=(), max_length=200, description="hygiene only: findings whose confidence it lowers"
     )
@@ -192,6 +198,8 @@ class Rule(Frozen):
             raise ValueError(f"a {self.kind} has no evidence")
         if self.kind != "finding" and self.yields_to:
             raise ValueError(f"a {self.kind} yields to nothing")
+        if self.kind != "finding" and self.after:
+            raise ValueError(f"a {self.kind} comes after nothing")
         if self.role and self.kind != "hygiene":
             raise ValueError(f"a {self.kind} has no role")
         if self.confidence != "high" and not self.confidence_reason:

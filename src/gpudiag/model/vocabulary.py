@@ -68,42 +68,69 @@ BUDGET: Mapping[str, CategoryWords] = {
 
 
 class LeafWords(NamedTuple):
-    """A leaf of the time tree in words: what the GPU's time goes to, what the host does meanwhile, and the part of the
+    """A leaf of the time tree in words: its label, what the host does meanwhile, what the GPU does, and the part of the
     budget that it belongs to.
     """
 
     label: str
     meaning: str
+    does: str
     part: str
 
 
 LEAVES: Mapping[str, LeafWords] = {
-    "computing": LeafWords("computing", "kernels or graphs run", "compute"),
+    "computing": LeafWords("computing", "kernels or graphs run", "computes", "compute"),
     "exposed_communication": LeafWords(
-        "exchanging data between GPUs", "nothing else runs meanwhile", "exposed_communication"
+        "exchanging data between GPUs",
+        "nothing else runs meanwhile",
+        "exchanges data with other GPUs",
+        "exposed_communication",
     ),
-    "exposed_copy": LeafWords("copying memory", "nothing else runs meanwhile", "exposed_copy"),
+    "exposed_copy": LeafWords("copying memory", "nothing else runs meanwhile", "only copies memory", "exposed_copy"),
     "submitting": LeafWords(
-        "idle, waiting for a launch", "the host was preparing the next launch, or it was just starting", "idle_launch"
+        "idle, waiting for a launch",
+        "the host was preparing the next launch, or it was just starting",
+        "waits for launches",
+        "idle_launch",
     ),
     "host_work": LeafWords(
-        "idle, the host is busy elsewhere", "it worked on something other than launching", "idle_other"
+        "idle, the host is busy elsewhere",
+        "it worked on something other than launching",
+        "waits for a host that is busy elsewhere",
+        "idle_other",
     ),
     "compiling": LeafWords(
-        "idle while code is compiled or loaded", "the host built or loaded code, a plan or a graph", "idle_other"
+        "idle while code is compiled or loaded",
+        "the host built or loaded code, a plan or a graph",
+        "waits while code is compiled or loaded",
+        "idle_other",
     ),
     "allocating": LeafWords(
-        "idle during allocation", "`cudaMalloc`, `cudaFree` or the like held the host", "idle_allocation"
+        "idle during allocation",
+        "`cudaMalloc`, `cudaFree` or the like held the host",
+        "waits for an allocation",
+        "idle_allocation",
     ),
-    "input": LeafWords("idle, waiting for input", "the next batch was not ready", "idle_input"),
+    "input": LeafWords("idle, waiting for input", "the next batch was not ready", "waits for input", "idle_input"),
     "blocked": LeafWords(
-        "idle, the host is blocked", "the launching thread waited for a lock, a file or another thread", "idle_other"
+        "idle, the host is blocked",
+        "the launching thread waited for a lock, a file or another thread",
+        "waits for a host that is blocked",
+        "idle_other",
     ),
-    "sync": LeafWords("idle after a wait", "the host stopped for a result, so nothing was queued", "idle_sync"),
+    "sync": LeafWords(
+        "idle after a wait",
+        "the host stopped for a result, so nothing was queued",
+        "idles after a wait of the host",
+        "idle_sync",
+    ),
     "dependency": LeafWords(
-        "idle, the work is held up", "it was launched and waited for another stream, device or rank", "idle_launch"
+        "idle, the work is held up",
+        "it was launched and waited for another stream, device or rank",
+        "waits for another stream, device or rank",
+        "idle_launch",
     ),
-    "outside": LeafWords("idle at the end", "the loop had submitted its last work", "idle_other"),
+    "outside": LeafWords("idle at the end", "the loop had submitted its last work", "has no work left", "idle_other"),
 }
 """The time tree's leaves in the order of the report: disjoint, and all of a loop's time. See the view `loop_tree`."""
 

@@ -1,0 +1,117 @@
+"""The order of findings: each is the one worth most after those before it, and what a fix needs comes before it.
+
+Of what an upper bound promises only a part is counted, unless it is about the largest leaf of the loop's time tree and
+no finding with an expected gain is: where most of what the GPU does not compute is one thing, that thing comes first.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import duckdb
+
+from gpudiag.model import SEVERITIES
+from gpudiag.replay.gains import AppliedFixes, GainCalculator, PricedFinding
+
+Connection = duckdb.DuckDBPyConnection
+
+
+def by_worth(
+    ledger: GainCalculator, worth: Sequence[PricedFinding], minor: list[PricedFinding], settings: Mapping[str, float]
+) -> list[tuple[PricedFinding, float, float]]:
+    """Greedy: each next finding is the one worth most after those before it; with what is left without and with it.
+
+    A fix that is worth little alone may be worth much once another one is made: it then moves up from `minor`.
+    """
+    left, hidden = list(worth), [item for item in minor if item.expected]
+    leading = [item for item in worth if item.loop is not None and _leads(ledger.con, item)]
+    sure = {item.key for item in leading if _sure(item)}
+    whole = [item for item in leading if item.key not in sure]
+    parts = {id(item): _part(item, item in whole, settings) for item in (*left, *hidden)}
+    taken: dict[int | None, AppliedFixes] = defaultdict(AppliedFixes)
+    ordered: list[tuple[PricedFinding, float, float]] = []
+    while left or (ordered and hidden):
+        if ordered and all(item.untested for item in left):
+            gate = settings["min_share_hidden"]
+            shown = [item for item in hidden if _of_the_rest(ledger, item, taken[item.key]) >= gate]
+            hidden = [item for item in hidden if item not in shown]
+            left += shown
+        if not left:
+            break
+        best = max(left, key=lambda item: _key(ledger, item, taken[item.key], parts[id(item)]))
+        best = _first_to_fix(best, left, settings["first_share"])
+        left.remove(best)
+        if best in minor:
+            minor.remove(best)
+        before = taken[best.key].left
+        ledger.take(best, taken[best.key])
+        ordered.append((best, before, min(before, taken[best.key].left)))
+    return ordered
+
+
+def _first_to_fix(best: PricedFinding, left: Sequence[PricedFinding], least: float) -> PricedFinding:
+    """Return what must be fixed before `best` can be, the most expensive first; `best` itself where nothing must.
+
+    least: the part of what `best` is worth that the other must be worth, to be put before it.
+    """
+    needed = [
+        item
+        for item in left
+        if item.key == best.key
+        and item.rule.code in best.rule.after
+        and not item.untested
+        and item.share >= least * best.share
+    ]
+    if best.untested or not needed:
+        return best
+    first = max(needed, key=lambda item: (item.share, item.rule.code))
+    return _first_to_fix(first, [item for item in left if item is not best], least)
+
+
+def _of_the_rest(ledger: GainCalculator, item: PricedFinding, taken: AppliedFixes) -> float:
+    """The part of what is left of its loop that a fix removes, over all loops."""
+    return ledger.marginal(item, taken) / taken.left * item.weight if taken.left > 0 else 0.0
+
+
+def _sure(item: PricedFinding) -> bool:
+    """Return whether at least what a finding of a loop promises is gained."""
+    price = item.rule.price
+    return item.expected or (price is not None and price.kind == "lower_bound")
+
+
+def _part(item: PricedFinding, whole: bool, settings: Mapping[str, float]) -> float:
+    """Return how much of what a finding is worth counts: by its severity, and a part of a bound that is not `whole`."""
+    part = settings[f"weight_{item.rule.severity}"]
+    return part if item.loop is None or _sure(item) or whole else part * settings["weight_bound"]
+
+
+def _leads(con: Connection, item: PricedFinding) -> bool:
+    """Return whether most of what a finding of a loop claims lies in the largest leaf of the loop's time tree."""
+    row = con.execute(
+        """
+        with claimed as (select unnest($keys::varchar[]) as key, unnest($ns::double[]) as ns),
+        placed as (
+            select c.ns, i.leaf from claimed c join idle_interval i on c.key = 'interval:' || i.idle_interval
+            union all
+            select c.ns, 'exposed_' || w.class from claimed c join loop_gpu_op w on c.key = 'op:' || w.op
+            where w.loop = $loop and w.class <> 'compute'
+        ),
+        largest as (
+            select leaf from loop_tree where loop = $loop and leaf <> 'computing' order by ns desc, leaf limit 1
+        )
+        select 2 * sum(ns) filter (leaf in (from largest)) >= (select sum(ns) from claimed) from placed
+        """,
+        {"keys": list(item.claim), "ns": list(item.claim.values()), "loop": item.key},
+    ).fetchone()
+    return bool(row and row[0])
+
+
+def _key(
+    ledger: GainCalculator, item: PricedFinding, taken: AppliedFixes, part: float
+) -> tuple[bool, float, float, int, str]:
+    measured = not item.untested
+    marginal = ledger.marginal(item, taken) if measured else 0.0
+    weight = item.weight * part
+    # A finding whose whole claim is already taken still ranks by what it would be worth alone.
+    return measured, marginal * weight, item.share * weight, SEVERITIES.index(item.rule.severity), item.rule.code

@@ -1,0 +1,77 @@
+"""What is listed before what it needs, and how much of a bound counts. Synthetic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpudiag.diagnosis import run_summary
+from gpudiag.diagnosis.rank import rank
+from gpudiag.evaluate.engine import Evaluation
+from gpudiag.model import Finding, Fired, Row, Rule
+from ranking import VIEWS, program, rule
+from timelines import Case, library, opened
+
+EXPECTED: dict[str, Any] = {
+    "price": {"kind": "expected", "on": "idle_intervals", "expected": ["to_workers"], "high": ["drop_range"]}
+}
+
+
+def found(*fired: tuple[Rule, list[int]], case: Case | None = None) -> list[Finding]:
+    with opened(case or program(), *VIEWS, "loop_tree") as con:
+        run = run_summary.run(con, library().setting_values, {})
+        rows: list[list[Row]] = [[{"loop": 0, "idle_intervals": numbers}] for _, numbers in fired]
+        outcomes = tuple(Fired(rule=one, rows=tuple(own)) for (one, _), own in zip(fired, rows, strict=True))
+        return rank(con, Evaluation(outcomes=outcomes), library(), run.loops, run.frameworks)[0]
+
+
+def codes(findings: list[Finding]) -> list[str]:
+    return [finding.code for finding in findings]
+
+
+def test_what_a_fix_needs_comes_before_it() -> None:
+    needs, needed = rule("A01", after=("B01",)), rule("B01")
+    findings = found((needs, [0, 1, 2, 3]), (needed, [4, 5]), (rule("C01"), [6, 7, 8]))
+    assert codes(findings) == ["B01", "A01", "C01"]
+    assert [finding.after for finding in findings] == [(), ("B01",), ()]
+
+
+def test_what_is_worth_little_beside_it_waits() -> None:
+    findings = found((rule("A01", after=("B01",)), [0, 1, 2, 3, 4]), (rule("B01"), [5, 6]))
+    assert codes(findings) == ["A01", "B01"]
+    assert findings[0].after == ()
+
+
+def test_two_steps_come_in_their_order() -> None:
+    first, second, third = rule("A01"), rule("B01", after=("A01",)), rule("C01", after=("B01",))
+    assert codes(found((third, [0, 1, 2, 3]), (second, [4, 5, 6]), (first, [7, 8]))) == ["A01", "B01", "C01"]
+
+
+def waiting() -> Case:
+    """Ten iterations of 300 µs, in which the host works before its first launch and waits before its second one."""
+    return {
+        "iteration": [{"start": 0, "duration": 300, "repeat": 10, "every": 300}],
+        "api_call": [
+            {"label": "a", "name": "cudaLaunchKernel", "start": 160, "duration": 2, "repeat": 10, "every": 300},
+            {"name": "cudaStreamSynchronize", "start": 164, "duration": 56, "repeat": 10, "every": 300},
+            {"label": "b", "name": "cudaLaunchKernel", "start": 260, "duration": 2, "repeat": 10, "every": 300},
+        ],
+        "gpu_op": [
+            {"api_call": "a", "name": "gemm()", "start": 162, "duration": 56, "repeat": 10, "every": 300},
+            {"api_call": "b", "name": "gemm()", "start": 264, "duration": 36, "repeat": 10, "every": 300},
+        ],
+    }
+
+
+def test_a_bound_on_the_largest_leaf_counts_whole() -> None:
+    """Waits cost 39 % of the loop and the host's work 29 %: of what is promised of the latter half counts."""
+    with opened(waiting(), *VIEWS) as con:
+        rows = con.execute("select leaf, idle_interval from idle_interval order by idle_interval").fetchall()
+    waits, works = ([number for leaf, number in rows if leaf == wanted] for wanted in ("sync", "host_work"))
+    fired = (rule("A01"), works), (rule("B01"), waits[: len(waits) // 2])
+    assert codes(found(*fired, case=waiting())) == ["B01", "A01"]
+
+
+def test_beside_an_expected_gain_a_bound_counts_half() -> None:
+    bound, sure = rule("A01"), rule("B01", **EXPECTED)  # all idle time of this program is one leaf
+    assert codes(found((bound, [0, 1, 2, 3]), (rule("C01"), [4, 5, 6]))) == ["A01", "C01"]
+    assert codes(found((bound, [0, 1, 2, 3]), (sure, [4, 5, 6]))) == ["B01", "A01"]

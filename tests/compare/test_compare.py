@@ -17,7 +17,7 @@ from captures import report_of
 from comparing import BLUR, BUDGET_PARTS, KERNELS, SETTINGS, WAITING, between, finding, loop, report
 from evaluation import corpus
 from gpudiag.cli import main
-from gpudiag.compare import change_state, compare
+from gpudiag.compare import causes, change_state, compare, hidden_causes, loop_matching
 from gpudiag.errors import GpudiagError
 from gpudiag.model import Finding, Gain, Kernel, KernelUse, Loop, Place, Report, Unevaluated
 from gpudiag.report import json_format
@@ -212,6 +212,33 @@ def test_loops_without_nvtx_are_matched_by_their_kernels() -> None:
     ]
     half = loop(5.0, name="every relu", nvtx_path=None, source="period", launches=15.0)
     assert between(report(base), report(half)).state == "incomparable"  # an iteration of it is half the work
+
+
+def test_loops_are_matched_by_their_markers() -> None:
+    def one(number: int, name: str, kernel: str, ms: float, share: float) -> Loop:
+        marked = {"nvtx_path": None, "source": "period", "marker": f"every {kernel}", "share_of_span": share}
+        return loop(ms, id=number, name=name, **marked)
+
+    base = report(one(1, "step", "gemm", 10.0, 0.6), one(2, "step 2", "scan", 8.0, 0.4))
+    head = report(one(1, "step", "scan", 8.0, 0.6), one(2, "step 2", "gemm", 5.0, 0.4))
+    found = between(base, head)
+    assert {(change.name, change.head_name, change.matched_by) for change in found.loops} == {
+        ("step", "step 2", "name"),
+        ("step 2", "step", "name"),
+    }
+
+
+def test_a_finding_is_of_the_loop_that_its_side_names() -> None:
+    def one(number: int, name: str, kernel: str, share: float) -> Loop:
+        marked = {"nvtx_path": None, "source": "period", "marker": f"every {kernel}", "share_of_span": share}
+        return loop(10.0, id=number, name=name, **marked)
+
+    base = report(one(1, "step", "gemm", 0.6), one(2, "step 2", "scan", 0.4))
+    head = report(one(1, "step", "scan", 0.6), one(2, "step 2", "gemm", 0.4), findings=[finding()])
+    pairs = loop_matching.paired(base, head, SETTINGS)
+    found = causes.changes(base, head, pairs, SETTINGS, {}, set())
+    changed = {pair.base.name: hidden_causes.changed(pair, found) for pair in pairs}
+    assert changed == {"step": False, "step 2": True}
 
 
 def test_a_slower_loop_is_reported_beside_an_unchanged_one() -> None:

@@ -20,6 +20,7 @@ from click.testing import CliRunner, Result
 import samples
 from comparing import BUDGET_PARTS
 from gpudiag.cli import main
+from gpudiag.diagnosis.rank import fingerprint
 from gpudiag.errors import GpudiagError
 from gpudiag.gate import check as gate
 from gpudiag.gate import configfile, init
@@ -27,6 +28,7 @@ from gpudiag.gate.baseline import text as baseline_text
 from gpudiag.gate.config import Budget, Config, Findings, Suppression, schema
 from gpudiag.gate.result import Baseline, CheckResult
 from gpudiag.library import load as library
+from gpudiag.library.former_names import FormerNameWarning
 from gpudiag.model import Gain, Place, Report, Unevaluated, vocabulary
 from gpudiag.report import check as checkpage
 from gpudiag.report import json_format
@@ -160,6 +162,19 @@ def test_a_loop_has_its_own_budget_or_that_of_the_pattern(settings: Mapping[str,
     }
 
 
+def test_a_budget_may_use_the_former_name(settings: Mapping[str, float]) -> None:
+    unmarked = {"name": "step", "nvtx_path": None, "source": "period", "marker": "every gemm"}
+    for name in ("every gemm", "every *"):
+        with pytest.warns(FormerNameWarning, match="'every .*' is now called 'step'"):
+            result = checked(with_loop(**unmarked), f'[budgets."{name}"]\nidle = 1', settings)
+        assert [(one.loop, one.state) for one in result.budgets] == [("step", "kept")]
+    assert [one.state for one in checked(with_loop(**unmarked), "[budgets.step]\nidle = 1", settings).budgets] == [
+        "kept"
+    ]
+    result = checked(with_loop(**unmarked), '[budgets."every relu"]\nidle = 1', settings)
+    assert [one.state for one in result.budgets] == ["unknown"]
+
+
 def test_a_line_says_how_much_and_why(settings: Mapping[str, float]) -> None:
     page = checkpage.markdown(checked(with_loop(), '[budgets.decode_token]\nidle = "15 %"\nlaunches = 400', settings))
     assert "leaves the GPU idle 79 % of an iteration, at most 15 % allowed: 64 points too much; 72 % idle" in page
@@ -267,6 +282,52 @@ def test_known_findings_pass_and_are_listed(settings: Mapping[str, float]) -> No
     assert states(result) == ["known", "known"]
     assert result.passed
     assert "known since 2027-01-15" in checkpage.markdown(result)
+
+
+# As version e766040 wrote it of a solver: loops found by repetition were called by their kernels.
+FORMER_BASELINE = {
+    "schema_version": 1,
+    "findings": [
+        {
+            "code": "S02",
+            "title": "The host waits for the GPU in every iteration",
+            "loop": "every reduce_1Block_kernel",
+            "fingerprint": "7c4529882b429e15",
+            "places": [],
+            "worth": 0.15,
+            "since": "2026-11-23",
+        }
+    ],
+}
+
+
+def solver(fingerprint: str) -> Report:
+    """A report on that solver with a finding of no place."""
+    changes = {"code": "S02", "where": (), "fingerprint": fingerprint}
+    found = samples.launch_bound_finding().model_copy(update=changes)
+    gain = found.gain.model_copy(update={"share": 0.15})
+    report = with_loop(name="step", nvtx_path=None, source="period", marker="every reduce_1Block_kernel")
+    return report.model_copy(update={"findings": (found.model_copy(update={"gain": gain}),), "minor": ()})
+
+
+def test_a_baseline_with_former_names_of_loops_counts(settings: Mapping[str, float]) -> None:
+    baseline = Baseline.model_validate(FORMER_BASELINE)
+    for known in (baseline.findings[0].fingerprint, "0"):  # by fingerprint, and by the loop alone
+        report = solver(known)
+        with pytest.warns(FormerNameWarning, match="'every reduce_1Block_kernel' is now called 'step'"):
+            result = checked(report, GATE, settings, baseline)
+        assert states(result) == ["known"]
+        with pytest.warns(FormerNameWarning):
+            renewed = known_of(report, settings, baseline)
+        assert [(entry.loop, entry.since) for entry in renewed.findings] == [("step", baseline.findings[0].since)]
+    assert states(checked(solver("0"), GATE, settings, renewed)) == ["known"]
+    elsewhere = Baseline(findings=(baseline.findings[0].model_copy(update={"loop": "every other"}),))
+    assert states(checked(solver("0"), GATE, settings, elsewhere)) == ["failed"]
+
+
+def test_fingerprints_are_those_of_the_former_names(settings: Mapping[str, float]) -> None:
+    loop = solver("0").run.loops[0]
+    assert fingerprint(library.load().by_code["S02"], loop, ()) == FORMER_BASELINE["findings"][0]["fingerprint"]
 
 
 def test_a_new_finding_fails_beside_known_ones(settings: Mapping[str, float]) -> None:

@@ -169,7 +169,7 @@ def test_three_ranges_are_phases_and_no_loop() -> None:
 def test_annotations_of_little_work_do_not_represent_the_run() -> None:
     case = launched(60, 100, *STEP)
     case["nvtx_range"] = ranges(4, "validate", start=0)
-    assert [(loop["name"], loop["period_source"]) for loop in loops(case)] == [("every gemm", "period")]
+    assert [(loop["marker"], loop["period_source"]) for loop in loops(case)] == [("every gemm", "period")]
     case["nvtx_range"] = ranges(40, "validate", start=0)
     assert [loop["period_source"] for loop in loops(case)] == ["nvtx"]
 
@@ -189,15 +189,15 @@ def test_annotations_represent_the_run_after_a_long_warm_up() -> None:
 def test_without_annotations_the_kernel_period_is_the_loop() -> None:
     case = launched(40, 100, *STEP)
     [loop] = loops(case)
-    assert (loop["name"], loop["period_source"]) == ("every gemm", "period")
+    assert (loop["marker"], loop["period_source"]) == ("every gemm", "period")
     assert loop["iteration_ns"] == pytest.approx(100_000, rel=0.02)
 
 
 def test_an_unannotated_iteration_begins_after_the_longest_pause() -> None:
     case = launched(40, 100, ("relu()", 2, 10, 10), ("gemm()", 40, 45, 10), ("softmax()", 44, 60, 10))
-    assert [loop["name"] for loop in loops(case)] == ["every relu"]
+    assert [loop["marker"] for loop in loops(case)] == ["every relu"]
     case = launched(40, 100, ("relu()", 2, 10, 10), ("gemm()", 6, 25, 10), ("softmax()", 80, 85, 10))
-    assert [loop["name"] for loop in loops(case)] == ["every softmax"]
+    assert [loop["marker"] for loop in loops(case)] == ["every softmax"]
 
 
 def test_work_that_never_repeats_is_one_iteration_and_says_so() -> None:
@@ -288,7 +288,7 @@ def test_a_kernel_tuning_thread_does_not_hide_another_loop() -> None:
     tuning = on_thread(launched(60, 50, ("candidate()", 1, 4, 0.5), ("check()", 9, 12, 0.5)), 1)
     case = both(tuning, launched(20, 100, *STEP, start=10_000))
     [loop] = loops({"thread": [{"id": 0, "process": 0}, {"id": 1, "process": 0}], **case})
-    assert (loop["name"], loop["iteration_ns"]) == ("every gemm", pytest.approx(100_000, rel=0.05))
+    assert (loop["marker"], loop["iteration_ns"]) == ("every gemm", pytest.approx(100_000, rel=0.05))
 
 
 def test_a_stray_call_in_some_iterations_does_not_hide_the_loop() -> None:
@@ -325,11 +325,11 @@ def test_a_loop_does_not_represent_much_work_after_it() -> None:
 def test_a_loop_is_called_by_a_kernel_that_tells_something() -> None:
     fill, copy = ("elementwise_kernel<fill>()", 2, 10, 20), ("elementwise_kernel<copy>()", 30, 40, 5)
     [loop] = loops(launched(40, 100, fill, copy, ("gemm()", 36, 50, 9), ("loss()", 44, 60, 2), ("scan()", 50, 70, 8)))
-    assert loop["name"] == "every scan", "the longest that is neither element-wise nor the library's"
+    assert loop["marker"] == "every scan", "the longest that is neither element-wise nor the library's"
     [loop] = loops(launched(40, 100, fill, ("gemm()", 36, 50, 9)))
-    assert loop["name"] == "every gemm"
+    assert loop["marker"] == "every gemm"
     [loop] = loops(launched(40, 100, fill, copy))
-    assert loop["name"] == "every elementwise_kernel"
+    assert loop["marker"] == "every elementwise_kernel"
 
 
 def test_what_one_call_launches_is_never_divided() -> None:

@@ -31,6 +31,19 @@ def test_keys_of_a_newer_version_are_left_out(tmp_path: Path) -> None:
     assert saved.read(save(tmp_path, json.dumps(content))) == samples.healthy()
 
 
+def test_loops_called_by_their_kernels_are_marked(
+    tmp_path: Path,
+) -> None:
+    content = json.loads(json_format.render(samples.launch_bound()))
+    loop = content["run"]["loops"][0]
+    loop |= {"name": "every gemm", "nvtx_path": None, "source": "period"}
+    loop.pop("marker", None)
+    former = saved.read(save(tmp_path, json.dumps(content))).run.loops[0]
+    assert (former.name, former.marker) == ("every gemm", "every gemm")
+    loop["source"] = "nvtx"  # a range that is called so is no kernel
+    assert saved.read(save(tmp_path, json.dumps(content))).run.loops[0].marker is None
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -95,13 +95,15 @@ create macro loader_entry(frames) as
     )
   end;
 
--- The innermost frame of a Python stack that is the user's own code: not installed packages, not the standard
--- library.
-create macro user_frame(frames) as
+-- The frames of a Python stack that are the user's own code: not installed packages, not the standard library.
+create macro user_frames(frames) as
   list_filter(
     frames,
     lambda f: f.file is not null and not regexp_matches(f.file, '/(site|dist)-packages/|/lib/python3|^<|^$|importlib')
-  )[1];
+  );
+
+-- The innermost of these.
+create macro user_frame(frames) as user_frames(frames)[1];
 
 -- In how many of its iterations a loop does something: every, most or some; null where nothing repeats.
 create macro how_often(iterations_with, iterations) as

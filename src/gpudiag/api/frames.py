@@ -115,7 +115,7 @@ PLACES = (
 )
 LOOPS = (
     FrameColumn("id", WHOLE, "number of the loop", "id"),
-    FrameColumn("name", TEXT, "its NVTX range, or how it was found", "name"),
+    FrameColumn("name", TEXT, "its NVTX range, else the function that holds it, or step", "name"),
     FrameColumn("source", TEXT, "what shows that it repeats: nvtx, period, unknown", "source"),
     FrameColumn("iterations", WHOLE, "iterations in the steady state", "iterations"),
     FrameColumn("processes", WHOLE, "processes that run it", "processes"),

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from gpudiag.compare.loop_matching import Pair
-from gpudiag.diagnosis import iteration_time_check
+from gpudiag.diagnosis import iteration_time_check, loop_names
 from gpudiag.errors import GpudiagError
 from gpudiag.model import Loop, Report
 
@@ -27,13 +27,13 @@ class Given(NamedTuple):
 def of(times: Times, report: Report, pairs: Sequence[Pair], side: int, settings: Mapping[str, float]) -> Given:
     """The times of one side. Raises GpudiagError for a loop that is not there, or a time that cannot be its own."""
     option = OPTIONS[side]
-    known = {loop.name: loop for loop in reversed(report.run.loops)}
     found: dict[int, list[float]] = {}
     loops: dict[int, Loop] = {}
     for name, values in times.items():
-        loop = known.get(name) if name else (pairs[0].base, pairs[0].head)[side]
+        called = loop_names.called(name, report.run.loops, option) if name else [(pairs[0].base, pairs[0].head)[side]]
+        loop = next(iter(called), None)
         if loop is None:
-            names = ", ".join(sorted(known)[:5])
+            names = ", ".join(sorted({loop.name for loop in report.run.loops})[:5])
             raise GpudiagError(f"{option} names {name!r}, but no loop is called so; there are: {names}.")
         if not values or not all(math.isfinite(value) and value > 0 for value in values):
             raise GpudiagError(f"{option} wants times above zero.")

@@ -19,8 +19,8 @@ BudgetParts = Mapping[str, Sequence[str]]
 
 def changed(pair: Pair, findings: Sequence[FindingChange]) -> bool:
     """Return whether a cause came to this loop or left it: then both sides do not do the same work."""
-    names = (pair.base.name, pair.head.name)
-    return any(one.state in ("gone", "new") and one.loop in names for one in findings)
+    names = {"gone": pair.base.name, "new": pair.head.name}  # each side calls its loops in its own way
+    return any(one.loop is not None and names.get(one.state) == one.loop for one in findings)
 
 
 def credited(change: LoopChange, findings: Sequence[FindingChange], settings: Mapping[str, float]) -> LoopChange:
@@ -43,8 +43,8 @@ def credited(change: LoopChange, findings: Sequence[FindingChange], settings: Ma
 
 def _of(change: LoopChange, findings: Sequence[FindingChange], state: str) -> list[FindingChange]:
     """Findings of the loop in that state, those worth most first."""
-    names = (change.name, change.head_name)
-    found = [one for one in findings if one.state == state and one.loop in names]
+    name = change.name if state == "gone" else change.head_name
+    found = [one for one in findings if one.state == state and one.loop == name]
     return sorted(found, key=lambda one: -max(one.base_share or 0.0, one.head_share or 0.0))
 
 

@@ -1,4 +1,4 @@
-"""Match the loops of head with those of base: by NVTX path, by name, else by the kernels that both run.
+"""Match the loops of head with those of base: by NVTX path, by name or marker, else by the kernels that both run.
 
 Only annotated loops are matched whatever they do. Of others an iteration of each has to be comparable work: the same,
 or so many times as much as the kernels of both agree on.
@@ -42,8 +42,8 @@ def _partner(loop: Loop, free: Sequence[Loop], how: str, settings: Settings) -> 
     if how == "nvtx":
         same = [o for o in free if loop.source == o.source == "nvtx" and _path(o) == _path(loop)]
     elif how == "name":
-        # A loop found by its period is named after one of its kernels: that alone does not say what an iteration holds.
-        named = [o for o in free if o.name == loop.name and o.source == loop.source]
+        # A loop found by its period is known by one of its kernels: that alone does not say what an iteration holds.
+        named = [o for o in free if (o.marker or o.name) == (loop.marker or loop.name) and o.source == loop.source]
         same = [o for o in named if loop.source == "nvtx" or comparable(loop, o, settings)]
     else:
         guessed = [o for o in free if "period" in (loop.source, o.source) and loop.kernels]

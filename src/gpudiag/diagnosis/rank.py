@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 
-from gpudiag.diagnosis import kernels
+from gpudiag.diagnosis import kernels, loop_names
 from gpudiag.diagnosis.order import by_worth
 from gpudiag.diagnosis.source_location import LOOKED_AT, places
 from gpudiag.evaluate.engine import Evaluation, plain
@@ -155,7 +155,7 @@ def _finding(
         rank=rank_number, code=rule.code, id=rule.id, status=rule.status,
         title=title(rule, rows, loop_rows),
         severity=rule.severity, confidence=confidence, confidence_reason=" ".join(dict.fromkeys(reasons)) or None,
-        fingerprint=_fingerprint(rule, loop, where),
+        fingerprint=fingerprint(rule, loop, where),
         gain=gain(item, left[1], left[0]),
         where=where, evidence=evidence, evidence_labels=_labels(rule, rows, loop_row, evidence),
         message=message(rule, rows, loop_rows),
@@ -226,10 +226,10 @@ def _remedies(
     return tuple(result)
 
 
-def _fingerprint(rule: Rule, loop: Loop | None, where: Sequence[Place]) -> str:
+def fingerprint(rule: Rule, loop: Loop | None, where: Sequence[Place]) -> str:
     """Stable over runs: no times, no line numbers, no order."""
     sites = sorted(
         {f"{(p.file or '').rsplit('/', 1)[-1]}:{p.function or ''}:{p.nvtx or ''}:{p.kernel or ''}" for p in where}
     )
-    text = "|".join([rule.code, (loop.nvtx_path or loop.name) if loop else "", *sites])
+    text = "|".join([rule.code, loop_names.stable(loop) if loop else "", *sites])
     return hashlib.sha256(text.encode()).hexdigest()[:16]

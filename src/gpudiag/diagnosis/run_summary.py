@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 
-from gpudiag.diagnosis import iteration_time_check, loop_share
+from gpudiag.diagnosis import iteration_time_check, loop_names, loop_share
 from gpudiag.diagnosis.kernels import measured
 from gpudiag.errors import GpudiagError
 from gpudiag.library.catalogue import Library
@@ -70,32 +70,39 @@ def _loops(con: Connection, settings: Mapping[str, float], iteration_times: Mapp
         budgets[loop][category] = float(share)
     rows = con.execute(
         """
-        select id, name, nvtx_path, period_source, steady_iterations, processes, iteration_ns, share_of_span
+        select id, name, marker, nvtx_path, period_source, steady_iterations, processes, iteration_ns, share_of_span
         from loop where share_of_span >= ? and id in (select loop from loop_facts) order by share_of_span desc, id
         """,
         [settings["min_loop_share"]],
     ).fetchall()
-    names = [clean(row[1]) for row in rows]
-    unknown = [name for name in iteration_times if name and name not in names]
-    if unknown:
-        raise GpudiagError(f"--iteration-time names {unknown[0]!r}, but no loop is called so{near(unknown[0], names)}.")
-    result = []
-    for index, (number, _, path, source, iterations, processes, length, share) in enumerate(rows):
-        given = iteration_times.get(names[index], iteration_times.get("") if index == 0 else None)
-        if given and source == "unknown":
+    result = [
+        Loop(
+            id=number, name=clean(name), marker=clean(marker) if marker else None,
+            nvtx_path=clean(path) if path else None, source=source,
+            iterations=iterations, processes=processes, iteration_ms=length / 1e6,
+            share_of_span=share, budget=budgets[number], kernels=kernels.get(number, ()), **counts.get(number, {}),
+        )
+        for number, name, marker, path, source, iterations, processes, length, share in rows
+    ]  # fmt: skip
+    given = _given(result, iteration_times)
+    return tuple(iteration_time_check.timed(loop, given.get(loop.id), settings) for loop in result)
+
+
+def _given(loops: Sequence[Loop], iteration_times: Mapping[str, float]) -> dict[int, float]:
+    """Loop → the time that was given for it (ms). Raises GpudiagError when one is given for no loop."""
+    times: dict[int, float] = {}
+    for name, time in sorted(iteration_times.items()):  # that of the longest comes first: one by name counts more
+        found = loop_names.called(name, loops, iteration_time_check.OPTION) if name else loops[:1]
+        if name and not found:
+            hint = near(name, [loop.name for loop in loops])
+            raise GpudiagError(f"{iteration_time_check.OPTION} names {name!r}, but no loop is called so{hint}.")
+        if time and any(loop.source == "unknown" for loop in found):
             raise GpudiagError(
                 "--iteration-time has nothing to be the time of: nothing was found here that repeats. Put an NVTX"
                 " range around an iteration and record again."
             )
-        result.append(
-            Loop(
-                id=number, name=names[index], nvtx_path=clean(path) if path else None, source=source,
-                iterations=iterations, processes=processes, iteration_ms=length / 1e6,
-                share_of_span=share, budget=budgets[number], kernels=kernels.get(number, ()), **counts.get(number, {}),
-            )
-        )  # fmt: skip
-        result[-1] = iteration_time_check.timed(result[-1], given / 1e6 if given else None, settings)
-    return tuple(result)
+        times |= {loop.id: time / 1e6 for loop in found if time}
+    return times
 
 
 def _counts(con: Connection) -> dict[int, dict[str, Any]]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from gpudiag import files
+from gpudiag.diagnosis import loop_names
 from gpudiag.errors import GpudiagError
 from gpudiag.gate.config import Suppression
 from gpudiag.gate.result import AbsentFinding, Baseline, Doubt, KnownFinding, SuppressionCheck
@@ -66,7 +67,11 @@ def _doubt(
 def _still(key: str, entry: KnownFinding, report: Report) -> tuple[Loop | None, float]:
     """The loop that the entry names (where it names none, the longest), and the part of it in question."""
     loops = sorted(report.run.loops, key=lambda loop: -loop.share_of_span)
-    named = [loop for loop in loops if entry.loop in (None, loop.name, loop.nvtx_path)]
+    named = (
+        loops
+        if entry.loop is None
+        else [loop for loop in loops if entry.loop in (*loop_names.known(loop), loop.marker)]
+    )
     return (named[0], named[0].budget.get(key, 0.0)) if named else (None, 0.0)
 
 
@@ -128,7 +133,8 @@ def matched(report: Report, baseline: Baseline) -> dict[int, KnownFinding]:
 
 def _nearness(entry: KnownFinding, finding: Finding, report: Report) -> tuple[int, bool]:
     """Return how many places both have and whether the loop is the same; without places the loop decides."""
-    same_loop = entry.loop == loop_name(finding, report)
+    loop = loop_of(finding, report)
+    same_loop = entry.loop in ((*loop_names.known(loop), loop.marker) if loop else (None,))
     if not entry.places and not finding.where:
         return int(same_loop), same_loop
     by_line = all(any(place.file for place in places) for places in (entry.places, finding.where))
@@ -147,10 +153,21 @@ def base_name(file: str) -> str:
     return PurePosixPath(file.replace("\\", "/")).name
 
 
-def loop_name(finding: Finding, report: Report) -> str | None:
+def loop_of(finding: Finding, report: Report) -> Loop | None:
+    """The loop that the gain is a part of, if it is of one."""
     gain = finding.gain
-    loops = {loop.id: loop.nvtx_path or loop.name for loop in report.run.loops}
-    return loops.get(gain.loop) if gain.basis == "loop" and gain.loop is not None else None
+    return next((loop for loop in report.run.loops if gain.basis == "loop" and loop.id == gain.loop), None)
+
+
+def loop_name(finding: Finding, report: Report) -> str | None:
+    loop = loop_of(finding, report)
+    return (loop.nvtx_path or loop.name) if loop else None
+
+
+def tell_former(report: Report, baseline: Baseline) -> None:
+    """Warn of loops that the baseline names as a former version did."""
+    for name in sorted({entry.loop for entry in baseline.findings if entry.loop}):
+        loop_names.called(name, report.run.loops, "baseline")
 
 
 def worth(finding: Finding, report: Report) -> float | None:
@@ -160,8 +177,7 @@ def worth(finding: Finding, report: Report) -> float | None:
     gain = finding.gain
     if gain.kind == "test_needed":
         return None
-    loops = {loop.id: loop for loop in report.run.loops}
-    loop = loops.get(gain.loop) if gain.basis == "loop" and gain.loop is not None else None
+    loop = loop_of(finding, report)
     return gain.share * (loop.share_of_span if loop else 1.0)
 
 
@@ -202,8 +218,8 @@ def entry(finding: Finding, report: Report, before: KnownFinding | None, grown: 
 
 def changes(before: Baseline | None, after: Baseline) -> list[tuple[str, KnownFinding]]:
     """List what came (+), what went (−), and what is accepted with another gain (~)."""
-    old = {(one.code, one.loop, one.fingerprint): one for one in (before.findings if before else ())}
-    new = {(one.code, one.loop, one.fingerprint): one for one in after.findings}
+    old = {(one.code, one.fingerprint): one for one in (before.findings if before else ())}
+    new = {(one.code, one.fingerprint): one for one in after.findings}
     summary = [("−", one) for key, one in old.items() if key not in new]
     summary += [("+", one) for key, one in new.items() if key not in old]
     summary += [("~", one) for key, one in new.items() if key in old and old[key].worth != one.worth]

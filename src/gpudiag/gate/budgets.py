@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from gpudiag.diagnosis import loop_names
 from gpudiag.diagnosis.iteration_time_check import doubt
 from gpudiag.gate.config import LONGEST, Budget, Config
 from gpudiag.gate.result import BudgetCheck, Limit
@@ -53,13 +55,18 @@ def check_budgets(config: Config, report: Report, settings: Mapping[str, float])
 
 def assigned(budgets: dict[str, Budget], loops: Sequence[Loop]) -> list[tuple[str, list[Loop]]]:
     """Each budget with its loops: a loop that is named, or the longest, is no business of a pattern any more."""
-    named = {name: [loop for loop in loops if name in (loop.name, loop.nvtx_path)] for name in budgets}
+    named = {name: loop_names.called(name, loops, f"budgets.{json.dumps(name)}") for name in budgets}
     if LONGEST in budgets and not named[LONGEST]:
         named[LONGEST] = sorted(loops, key=lambda loop: -loop.share_of_span)[:1]
     taken = {loop.id for found in named.values() for loop in found}
     for name in budgets:
         if "*" in name and not named[name]:
-            named[name] = [loop for loop in loops if loop.id not in taken and _fits(name, loop)]
+            free = [loop for loop in loops if loop.id not in taken]
+            named[name] = [loop for loop in free if _fits(name, loop_names.known(loop))]
+            former = [loop for loop in free if loop.marker and _fits(name, (loop.marker,))]
+            if former and not named[name]:
+                loop_names.warn_former(name, former, f"budgets.{json.dumps(name)}")
+                named[name] = former
             taken |= {loop.id for loop in named[name]}
     return list(named.items())
 
@@ -70,9 +77,9 @@ def idleness(loop: Loop) -> dict[str, float]:
     return dict(sorted(parts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _fits(pattern: str, loop: Loop) -> bool:
+def _fits(pattern: str, names: Iterable[str]) -> bool:
     form = re.compile(".*".join(map(re.escape, re.sub(r"\*+", "*", pattern).split("*"))), re.DOTALL)
-    return any(form.fullmatch(name) for name in (loop.name, loop.nvtx_path) if name)
+    return any(form.fullmatch(name) for name in names)
 
 
 def _measured(name: str, measure: Measure, allowed: float, loop: Loop, settings: Mapping[str, float]) -> BudgetCheck:
@@ -123,7 +130,7 @@ def _absent(name: str, budgets: dict[str, Budget], report: Report) -> str:
     if "*" in name:
         others = " that has no budget of its own" if len(budgets) > 1 else ""
         return f"no loop{others} is called so; there {_listed(loops)}"
-    names = dict.fromkeys(known for loop in loops for known in (loop.name, loop.nvtx_path) if known)
+    names = dict.fromkeys(name for loop in loops for name in loop_names.known(loop))
     return f"no loop is called so{near(name, names).rstrip('?')}; there {_listed(loops)}"
 
 

@@ -33,6 +33,7 @@ def check(
     codes: of all rules there are, if the configuration's are to be looked up; budget_parts: by a rule's code, the parts
     of the time budget that its findings explain.
     """
+    baselines.tell_former(report, baseline or Baseline())
     budgets = check_budgets(config, report, settings)
     judged = findings.check_findings(config, report, baseline, settings, today)
     missing = absent(report, baseline or Baseline())

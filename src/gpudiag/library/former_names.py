@@ -30,7 +30,7 @@ _MOST = 8  # names in a warning
 
 
 class FormerNameWarning(FutureWarning):
-    """A user's rules name something as an earlier version did."""
+    """A user's rules, configuration or options name something as an earlier version did."""
 
 
 @dataclass(frozen=True, slots=True)

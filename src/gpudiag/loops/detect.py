@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import duckdb
 
-from gpudiag.loops import coverage
+from gpudiag.loops import coverage, names
 from gpudiag.loops.clip import WHOLE, SelectedRanges
 from gpudiag.loops.from_nvtx import loops_from_nvtx
 from gpudiag.loops.from_period import loop_from_period, whole_run
@@ -39,6 +39,7 @@ def detect(con: Connection, part: SelectedRanges = WHOLE) -> None:
         for (process,) in con.execute("select distinct process from gpu_op order by 1").fetchall():
             _look_further(con, loops, process, settings, owners, part)
     _write(con, [loop for loop in loops if loop.runs], settings)
+    names.give(con, settings)
     coverage.write(con, settings)
 
 
@@ -110,7 +111,7 @@ def _write(con: Connection, loops: list[Found], settings: Settings) -> None:
             _write_iterations(con, number, run, skip, skip + math.ceil(part * (len(run.bounds) - skip)))
     con.execute(
         """
-        insert into loop
+        insert into loop by name
         with found as (
             select unnest(range(?)) as id, unnest(?::varchar[]) as name, unnest(?::varchar[]) as path,
                    unnest(?::varchar[]) as source
@@ -119,8 +120,10 @@ def _write(con: Connection, loops: list[Found], settings: Settings) -> None:
                    coalesce(sum("end" - start) filter (in_steady_state), 0) as length
             from iteration group by loop
         )
-        select f.id, f.name, f.path, f.source, s.processes, s.iterations, s.length,
-               coalesce(s.length / nullif(s.iterations, 0), 0), coalesce(s.length / nullif(sum(s.length) over (), 0), 0)
+        select f.id, f.name, if(f.source = 'period', f.name, null) as marker, f.path as nvtx_path,
+               f.source as period_source, s.processes, s.iterations as steady_iterations, s.length as steady_ns,
+               coalesce(s.length / nullif(s.iterations, 0), 0) as iteration_ns,
+               coalesce(s.length / nullif(sum(s.length) over (), 0), 0) as share_of_span
         from found f join steady s on s.loop = f.id
         """,
         [len(loops), *([getattr(loop, field) for loop in loops] for field in ("name", "path", "source"))],

@@ -44,6 +44,10 @@ class Loop(Frozen):
 
     id: int
     name: str
+    marker: str | None = Field(
+        default=None,
+        description="of a loop found by repeating kernels: `every`, and the one that marks it; the same in another run",
+    )
     nvtx_path: str | None = None
     source: Literal["nvtx", "period", "unknown"] = Field(
         description="how it was found: by an NVTX range, by repeating kernels, or not: then it is all steady work"

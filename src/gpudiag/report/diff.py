@@ -198,7 +198,8 @@ def _line(finding: FindingChange, diff: Diff) -> str:
 
 def _worth(finding: FindingChange, diff: Diff) -> str:
     """Return the gain of its fix, before and now."""
-    loop = next((loop for loop in diff.loops if finding.loop in (loop.name, loop.head_name)), None)
+    named = (loop.head_name if finding.state == "new" else loop.name for loop in diff.loops)
+    loop = next((loop for loop, name in zip(diff.loops, named, strict=True) if finding.loop == name), None)
     before = diff_words.worth(
         finding.base_saves_ms, finding.base_share, finding.base_of_ms, loop.base if loop else None
     )

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from jinja2 import PackageLoader, StrictUndefined
 from jinja2.sandbox import SandboxedEnvironment
 
+from gpudiag.diagnosis import loop_names
 from gpudiag.model import Finding, Loop, Note, Place, Remedy, Report, Run, Unevaluated
 from gpudiag.report.code_review.locations import common_folder
 from gpudiag.report.wording import coverage_words, evidence_words, kernel_words, words
@@ -109,6 +110,7 @@ def environment() -> SandboxedEnvironment:
         "listed": _listed,
         "ranges": words.ranges,
         "budget": lambda loop: [row._replace(words=Safe(row.words)) for row in words.budget_rows(loop)],
+        "marking": loop_names.marking,
         "unclaimed": lambda loop: [Safe(line) for line in words.unclaimed(loop)],
         "link": _link,
         "limit": kernel_words.limit,

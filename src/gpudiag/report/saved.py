@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from gpudiag import files
+from gpudiag.diagnosis import loop_names
 from gpudiag.diagnosis.validate_report import misfit
 from gpudiag.errors import GpudiagError
 from gpudiag.ingest import unsupported
@@ -46,7 +47,7 @@ def read(path: Path) -> Report:
     if place := misfit(content):
         raise GpudiagError(f"{path} is a damaged report: {place[:LONGEST_NAME]} cannot be. {_AGAIN}")
     try:
-        return Report.model_validate(content, extra="ignore")
+        return loop_names.with_markers(Report.model_validate(content, extra="ignore"))
     except (ValidationError, RecursionError) as error:
         place = ".".join(map(str, error.errors()[0]["loc"])) if isinstance(error, ValidationError) else "nesting"
         raise GpudiagError(f"{path} is a damaged report, or one of a newer gpudiag ({place}). {_AGAIN}") from None

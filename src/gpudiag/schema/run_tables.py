@@ -76,8 +76,10 @@ LOOPS: tuple[Table, ...] = (
     )),
     Table("loop", "a repeated unit of work, found by loops/detect.py; the same code in several processes is one loop", (
         ID,
-        col("name", "varchar", "what the report calls it: the range's own message, or the kernel that opens it "
-           "or tells most of it", default="'iter'"),
+        col("name", "varchar", "what the report calls it: the range's own message; without NVTX the user's function "
+           "that it runs in, or step", default="'iter'"),
+        col("marker", "varchar", "of a loop found by repetition: `every`, and the kernel that opens an iteration or "
+           "tells most of it"),
         col("nvtx_path", "varchar", "messages from the outermost range to this one, joined by ' / '; null without "
            "NVTX"),
         col("period_source", "varchar", "nvtx, period, or unknown (the whole steady state taken as one iteration)",

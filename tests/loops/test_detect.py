@@ -120,6 +120,37 @@ def test_a_host_that_runs_ahead_is_measured_on_the_gpu_s_clock() -> None:
     assert last["end"] == 2_005_000, "the last iteration holds what was still queued"
 
 
+def once(case: Case, kind: str, start: float, begins: float, duration: float) -> Case:
+    """The case with a copy that the host makes once."""
+    call = {"label": "once", "name": "cudaMemcpyAsync", "start": start, "duration": 3}
+    copy = {"api_call": "once", "kind": "memcpy", "copy_kind": kind, "start": begins, "duration": duration}
+    return {**case, "api_call": [*case["api_call"], call], "gpu_op": [*case["gpu_op"], {**copy, "bytes": 1 << 20}]}
+
+
+def test_the_last_iteration_ends_with_its_own_work() -> None:
+    # The host is 150 µs ahead of the GPU, so it asks for the result before the last iteration is done.
+    step = (("gemm()", 2.0, 150.0, 30.0), ("relu()", 6.0, 185.0, 10.0))
+    case = once(launched(20, 100, *step), "device_to_host", 1912, 2100, 500)
+    assert iterations_of(case)[-1]["end"] == 2_095_000, "the result is copied after it"
+
+
+def test_a_copy_at_the_end_of_each_iteration_belongs_to_the_last_one() -> None:
+    step = launched(20, 100, ("gemm()", 2.0, 150.0, 30.0), ("relu()", 6.0, 185.0, 10.0))
+    call = {"label": "copy", "name": "cudaMemcpyAsync", "start": 12, "duration": 3, "repeat": 20, "every": 100}
+    copy = {"api_call": "copy", "kind": "memcpy", "copy_kind": "device_to_host", "start": 196, "duration": 8}
+    step["api_call"].append(call)
+    step["gpu_op"].append({**copy, "repeat": 20, "every": 100, "bytes": 4})
+    case = once(step, "device_to_host", 1930, 2200, 500)
+    assert iterations_of(case)[-1]["end"] == 2_104_000
+
+
+def test_a_longer_last_iteration_is_not_cut() -> None:
+    solve = [("gemm()", 2.0 + 4 * n, 150.0 + 12 * n, 10.0) for n in range(3)]
+    usual = launched(19, 100, *solve[:2], ("relu()", 10.0, 175.0, 10.0))
+    last = launched(1, 100, *solve, ("relu()", 14.0, 190.0, 10.0), start=1900)
+    assert iterations_of(both(usual, last))[-1]["end"] == 2_100_000
+
+
 def test_first_iterations_warm_up_and_do_not_count() -> None:
     slow = launched(3, 1000, *STEP)
     fast = launched(20, 100, *STEP, start=3000)

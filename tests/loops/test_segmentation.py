@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpudiag.loops.segmentation import iterations
+from gpudiag.loops.segmentation import Division, Marker, closing, iterations
 from gpudiag.loops.submissions import Submissions
 from timelines import library
 
@@ -68,6 +68,36 @@ def test_a_few_odd_operations_hide_no_iteration(template: list[str], repeats: in
 def test_an_irregular_sequence_has_no_iterations(seed: int, length: int) -> None:
     chance = random.Random(seed)
     assert begins([chance.choice("abcdefgh") for _ in range(length)]) == []
+
+
+def last_length(sequence: Sequence[str]) -> int:
+    """Count the operations of the likeliest iterations' last one."""
+    events = submitted(sequence)
+    found = next(iterations(events, SETTINGS))
+    return closing(events, found, found.count - 1, SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("end", "length"),
+    [
+        ([], 6),
+        (["result"], 6),
+        (["update"], 6),  # of a kind that each iteration has, but only once
+        (["load", "act"], 6),  # the recording ends in the next one
+        (["load", "gemm", "act", "gemm", "act", "gemm", "act", "update"], 8),  # three layers for two
+    ],
+)
+def test_the_last_iteration_ends_with_its_own_operations(end: list[str], length: int) -> None:
+    assert last_length(["load", "gemm", "act", "gemm", "act", "update"] * 20 + end) == length
+
+
+def test_a_cut_iteration_ends_where_the_next_one_began() -> None:
+    full = ["load", "gemm", "act", "norm", "act", "update"]
+    events = submitted([*full * 19, *full[:-1], "load", "gemm", "update"])
+    marker = Marker(events.names.index("load"), "", 0.0)
+    at = marker.positions(events)
+    cut = Division(marker, at[:-1], 1.0, 1.0, 6.0, np.array([full.count(name) for name in events.names]), stump=at[-1])
+    assert closing(events, cut, cut.count - 1, SETTINGS) == 5
 
 
 def test_what_seldom_repeats_is_no_loop() -> None:

@@ -70,15 +70,22 @@ def _computes(events: Submissions, division: Division) -> bool:
 
 
 def _bounds(con: Connection, process: int, events: Submissions, division: Division, settings: Settings) -> Bounds:
-    """Return where each iteration begins and ends (ns): at the next one, or where others come before it, at its last
-    operation.
+    """Return where each iteration begins and ends (ns): at the next one, or where others come before it, or none does,
+    at its last operation.
     """
     begins, size = division.begins, max(1, int(division.size))
 
     def ended(places: Ints) -> Ints:
         return np.array([events.done[at : at + size].max() for at in begins[places]], dtype=np.int64)
 
-    bounds = iteration_bounds(con, events.start[begins], ended, process, settings)
+    def closed(places: Ints) -> Ints:
+        lengths = [segmentation.closing(events, division, int(at), settings) for at in places]
+        return np.array(
+            [events.done[begins[at] : begins[at] + n].max() for at, n in zip(places, lengths, strict=True)],
+            dtype=np.int64,
+        )
+
+    bounds = iteration_bounds(con, events.start[begins], closed, process, settings, by_host=False)
     longer = np.flatnonzero(segmentation.odd(events, division, settings))
     if len(longer):
         bounds[longer, 1] = np.minimum(bounds[longer, 1], np.maximum(ended(longer), bounds[longer, 0] + 1))

@@ -74,17 +74,25 @@ _NEAR = 1_000
 
 
 def iteration_bounds(
-    con: Connection, starts: Ints, ended: Callable[[Ints], Ints], process: int, settings: Settings
+    con: Connection,
+    starts: Ints,
+    ended: Callable[[Ints], Ints],
+    process: int,
+    settings: Settings,
+    *,
+    by_host: bool = True,
 ) -> Bounds:
     """Start to next start; at a long pause and after the last iteration, to the end of the GPU work it queued (ns).
 
     starts: when each iteration began, ascending; ended: returns, for iterations by position, when their marks ended.
+    by_host: whether these are moments of the host, up to which an iteration queues work, and not the end of that work.
     """
     # Iterations may be tens of millions: of arrays as long as that there are as few at a time as can be.
     typical = float(np.median(np.diff(starts), overwrite_input=True)) if len(starts) > 1 else 0.0
     broken = np.append(np.flatnonzero(np.diff(starts) > settings["break_factor"] * typical), len(starts) - 1)
     until = np.maximum(starts[broken], ended(broken))
-    until = np.maximum(until, queued(con, process, starts[broken], until)[1])
+    if by_host:
+        until = np.maximum(until, queued(con, process, starts[broken], until)[1])
     until[:-1] = np.minimum(until[:-1], starts[broken[:-1] + 1])
     bounds = np.empty((len(starts), 2), dtype=np.int64)
     bounds[:, 0], bounds[:-1, 1] = starts, starts[1:]

@@ -56,6 +56,8 @@ class Division:
     """How many of each kind it has."""
     votes: int = 1
     """How many markers propose a division into as many segments."""
+    stump: int | None = None
+    """The operation with which one more segment begins that the run, or the recording, did not end."""
 
     @property
     def count(self) -> int:
@@ -98,13 +100,33 @@ def _first_begun(level: list[Division], events: Submissions, settings: Settings)
 def _without_stump(division: Division, operations: int, settings: Settings) -> Division:
     """The division without its last segment where the run, or the recording, ended within it."""
     ended = operations - division.begins[-1] >= settings["period_match"] * division.size
-    return division if ended else replace(division, begins=division.begins[:-1])
+    return division if ended else replace(division, begins=division.begins[:-1], stump=int(division.begins[-1]))
 
 
 def odd(events: Submissions, division: Division, settings: Settings) -> NDArray[np.bool_]:
     """Mark the segments that hold far more than the typical one: something else came before the next iteration."""
     sizes = np.diff(np.append(division.begins, len(events)))
     return np.asarray(sizes > settings["loop_size_times"] * division.size)
+
+
+def closing(events: Submissions, division: Division, place: int, settings: Settings) -> int:
+    """Count the operations of a segment after which no iteration begins at once, up to the last one of its own.
+
+    Its own are those that the typical segment has as often: what is done once, such as copying back the result, comes
+    after it. Where one more begins after the last one, that is of the typical size.
+    """
+    first = int(division.begins[place])
+    if place + 1 == division.count and division.stump is not None:
+        return max(1, min(int(division.size), division.stump - first))
+    longest = max(1, math.ceil(settings["loop_size_times"] * division.size))
+    following = int(division.begins[place + 1]) if place + 1 < division.count else len(events)
+    kinds = events.kind[first : min(first + longest, following)]
+    order = np.argsort(kinds, kind="stable")
+    ordered = kinds[order]
+    before = np.empty(len(kinds), dtype=np.int64)
+    before[order] = np.arange(len(kinds)) - np.searchsorted(ordered, ordered)  # equal ones before each operation
+    own = np.flatnonzero(before < division.content[kinds])
+    return int(own[-1]) + 1 if len(own) else 1
 
 
 def _divisions(events: Submissions, settings: Settings) -> list[Division]:

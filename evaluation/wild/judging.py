@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from gpudiag.errors import GpudiagError
 from gpudiag.ingest import ingest
 from gpudiag.library.catalogue import Library
 from gpudiag.library.load import load
-from gpudiag.model import Finding, Report
+from gpudiag.model import Finding, Leaf, Report
 from gpudiag.pipeline import build_report, prepare
 from gpudiag.store import database
 
@@ -52,6 +52,8 @@ class Score:
     blind: Price | None = None  # the price of the highest finding that names the fault
     timed: Price | None = None  # the same with the unprofiled time of the faulty variant given
     refused: str = ""  # why gpudiag would not take that time
+    tree: Mapping[str, Leaf] = field(default_factory=dict)  # of the loop that takes most of the time
+    observed: bool = True  # whether each large part of it that no finding claims comes with a line or a call
 
     @property
     def iteration_found(self) -> bool:
@@ -101,6 +103,7 @@ def judge(label: Label) -> Score:
             except GpudiagError as error:
                 refused = str(error)
     parts = {loop.id: loop.share_of_span for loop in report.run.loops}
+    main = max(report.run.loops, key=lambda one: one.share_of_span, default=None)
     return Score(
         label=label,
         own_ms=own,
@@ -111,6 +114,8 @@ def judge(label: Label) -> Score:
         blind=_price(label, report) if label.faulty else None,
         timed=timed,
         refused=refused,
+        tree=main.tree if main else {},
+        observed=main is None or all(one.where or one.calls or one.os_calls for one in main.unclaimed),
     )
 
 

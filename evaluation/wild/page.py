@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from evaluation.price_page import ms, table
 from evaluation.scoring import WORTH
-from evaluation.wild import prices
+from evaluation.wild import idle, prices
 from evaluation.wild.corpus import BASE, SPLITS
 from evaluation.wild.judging import NEAR, Score
 
@@ -29,6 +29,7 @@ def page(scores: Sequence[Score]) -> str:
         "# Programs as people write them",
         _INTRODUCTION,
         figures(scores),
+        idle.section(scores),
         prices.section(scores),
         "## Recordings",
         _recordings(scores),

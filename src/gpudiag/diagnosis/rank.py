@@ -46,6 +46,7 @@ NOT_EVIDENCE = {
     "recoverable_high",
     "nvtx_path",
     "api_calls",
+    "beside_ns",
     "gpu_ops",
     "ranges",
     "profiles",

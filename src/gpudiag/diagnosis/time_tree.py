@@ -97,7 +97,9 @@ def _claimed(
     ).fetchall()
     found = {leaf: min(float(ns), times.get(leaf, 0)) for leaf, ns in rows}
     for item in items:
-        left = item.claim.get(bounds.WHOLE, 0.0) or (_untested_share(item) * item.total_ns if item.untested else 0.0)
+        left = item.claim.get(bounds.WHOLE, 0.0) * item.inside or (
+            _untested_share(item) * item.total_ns if item.untested else 0.0
+        )
         for leaf, words in LEAVES.items():
             if left > 0 and leaf in times and leaf != COMPUTING and words.part in item.rule.budget:
                 taken = min(left, times[leaf] - found.get(leaf, 0.0))

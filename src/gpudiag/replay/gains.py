@@ -63,6 +63,20 @@ class PricedFinding:
         return self.part(self.claim)
 
     @property
+    def before_ms(self) -> float:
+        """An iteration of its loop as it is (ms), with the time beside it that the finding is about as well."""
+        if self.loop is None:
+            return 0.0
+        beside = math.fsum(float(row.get("beside_ns") or 0.0) for row in self.rows)
+        return (self.loop.iteration_ms_unprofiled or self.loop.iteration_ms) + beside / 1e6
+
+    @property
+    def inside(self) -> float:
+        """The part of what it is about that lies in its loop's own time, 0 to 1."""
+        beside = math.fsum(float(row.get("beside_ns") or 0.0) for row in self.rows) / 1e6
+        return max(0.0, 1 - beside / (self.share * self.before_ms)) if beside and self.share > 0 else 1.0
+
+    @property
     def proven(self) -> float:
         """The length that a bound promises and proves, over the length now."""
         assert self.price is not None
@@ -186,7 +200,7 @@ def gain(item: PricedFinding, left: float, before_it: float = 1.0) -> Gain:
         return Gain(kind="test_needed", basis=basis, loop=item.key, test=price.test)
     if item.loop is None:
         return _kernel_gain(item)
-    before = item.loop.iteration_ms_unprofiled or item.loop.iteration_ms
+    before = item.before_ms
     kind: GainKind = price.kind
     if item.price is not None and price.kind == "expected":
         after, low, high = (before * part for part in (item.price.expected, item.price.low, item.price.high))

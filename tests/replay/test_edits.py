@@ -192,6 +192,17 @@ def test_overlapped_copies_leave_the_busiest_engine(copy_us: float, kernel_us: f
     assert busiest < slower < N * both, "copies beside kernels take longer"
 
 
+def test_streams_that_do_not_block_run_side_by_side() -> None:
+    """The kernel of 60 on the default stream waits for one of 100 on another: then they overlap."""
+    ops = [kernel("a", 10, 100, 200, stream=1), kernel("b", 112, 60, 200, stream=0)]
+    case = loop(200, [launch("a", 0, 200), launch("b", 5, 200), row("cudaDeviceSynchronize", 10, 165, 200)], ops)
+    case["stream"] = [{"id": 0, "kind": "null"}, {"id": 1, "kind": "blocking"}]
+    held = ids(case, 1, table="gpu_op")
+    assert fixed(case, "non_blocking_streams", gpu_ops=held) == pytest.approx(N * (200 - 62), rel=0.03)
+    case["stream"][1]["kind"] = "non_blocking"
+    assert fixed(case, "non_blocking_streams", gpu_ops=held) == pytest.approx(N * 200, rel=0.03), "nothing held it"
+
+
 def test_an_allocation_from_a_pool_costs_next_to_nothing() -> None:
     case = loop(
         100, [row("cudaMalloc", 0, 60, 100), launch("a", 60, 100)], [kernel("a", 66, 10, 100)]

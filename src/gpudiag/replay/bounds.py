@@ -82,7 +82,7 @@ def _claim_ids(
         ).fetchall()
         return {f"interval:{interval}": float(ns) for interval, ns in rows}
     if on == "gpu_ops":
-        if any(edit.rewrites_kernel for edit in edits):
+        if any(edit.rewrites_kernel or edit.moves_kernels for edit in edits):
             merge(result, _kernels(con, loop, part))
         if copies:
             merge(result, _copies(con, loop, copies))

@@ -31,6 +31,7 @@ class EditSpec:
         busiest engine occupied; None where it leaves copies alone.
     whole_block: whether a block that only reads the selected values back goes with them.
     rewrites_kernel: whether it changes how long kernels run, by the row's `recoverable`.
+    moves_kernels: whether kernels may run beside others that they followed.
     changes_kernels: whether it changes what kernels do, not when they run or what runs between them.
     before_call: whether it takes away what the host does before a call, so that this is where to look in the code.
     priced: whether a replay can tell its gain.
@@ -44,6 +45,7 @@ class EditSpec:
     copy_bound: CopyBound | None = None
     whole_block: bool = False
     rewrites_kernel: bool = False
+    moves_kernels: bool = False
     changes_kernels: bool = False
     before_call: bool = False
     priced: bool = True

@@ -163,7 +163,8 @@ def priced_report(
 def _found_nothing(
     con: Connection, library: Library, evaluation: Evaluation, run: Run
 ) -> tuple[tuple[Rule, ...], list[Unevaluated]]:
-    """The rules that are clear, and those that could not be evaluated; with too little work none is clear."""
+    """The rules whose cause is absent, and those of which that is not known; with too little work none is absent."""
+    from gpudiag.diagnosis import time_tree
     from gpudiag.diagnosis import verdict as verdicts
     from gpudiag.model import Unevaluated
 
@@ -178,8 +179,10 @@ def _found_nothing(
     if not run.kernels and verdicts.too_little(con, run, library.setting_values):
         too_little = "too little GPU work was recorded"
         not_evaluated += [Unevaluated(code=rule.code, title=rule.title, reason=too_little) for rule in clear]
-        clear = ()
-    return clear, not_evaluated
+        return (), not_evaluated
+    open_ = {rule.code: reason for rule in clear if (reason := time_tree.undecided(rule, run.loops))}
+    not_evaluated += [Unevaluated(code=r.code, title=r.title, reason=open_[r.code]) for r in clear if r.code in open_]
+    return tuple(rule for rule in clear if rule.code not in open_), not_evaluated
 
 
 def next_steps(paths: Sequence[Path], options: Options = DEFAULT) -> NextSteps:

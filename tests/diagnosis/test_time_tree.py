@@ -91,3 +91,14 @@ def test_unexplained_time_is_shown_with_what_the_host_did() -> None:
     text = render(report)
     assert "No finding explains:" in text
     assert (loop.unclaimed[0].where[0].function or "") in text.partition("No finding explains:")[2]
+
+
+def test_unexplained_time_leaves_the_causes_of_its_kind_open() -> None:
+    explained = explain([WILD / "cg_solver.none.sqlite.xz"])
+    assert not any(loop.unclaimed for loop in explained.run.loops)
+    assert "D05" in explained.clear
+    unexplained = explain([WILD / "equinox_diffusion.none.sqlite.xz"])
+    assert "host_work" in [one.leaf for one in unexplained.run.loops[0].unclaimed]
+    assert "D05" not in unexplained.clear
+    [rule] = [one for one in unexplained.not_evaluated if one.code == "D05"]
+    assert "which no finding explains" in rule.reason

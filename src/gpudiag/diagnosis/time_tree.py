@@ -14,11 +14,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import duckdb
 
 from gpudiag.diagnosis.source_location import lines_of_calls
-from gpudiag.model import Leaf, Loop, Place, Unclaimed
+from gpudiag.model import Leaf, Loop, Place, Rule, Unclaimed
 from gpudiag.model.vocabulary import LEAVES
 from gpudiag.replay import bounds
 from gpudiag.replay.gains import PricedFinding
-from gpudiag.text.format import clean
+from gpudiag.text.format import clean, code, pct
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -106,6 +106,21 @@ def _claimed(
                 found[leaf] = found.get(leaf, 0.0) + taken
                 left -= taken
     return found
+
+
+def undecided(rule: Rule, loops: Sequence[Loop]) -> str | None:
+    """Return why a rule that did not fire may still be right: time of its kind that no finding explains; else None."""
+    left = [
+        (one.share, loop, LEAVES[one.leaf].does)
+        for loop in loops
+        for one in loop.unclaimed
+        if LEAVES[one.leaf].part in rule.budget
+    ]
+    if not left:
+        return None
+    share, loop, does = max(left, key=lambda one: one[0])
+    what = "the recorded work" if loop.source == "unknown" else code(loop.name)
+    return f"no sign of it was found, but for {pct(share)} of {what} the GPU {does}, which no finding explains"
 
 
 def _untested_share(item: PricedFinding) -> float:

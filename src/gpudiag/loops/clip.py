@@ -114,10 +114,6 @@ class SelectedRanges:
                 run.bounds, run.moves = np.maximum(run.bounds, first[0]), False
         return found
 
-    def whole_iteration(self, con: Connection, found: Found | None) -> Found | None:
-        """As `whole_iterations`, of one loop."""
-        return next(iter(self.whole_iterations(con, [found])), None) if found else None
-
     def whole_iterations(self, con: Connection, loops: list[Found]) -> list[Found]:
         """The loops with those iterations only that lie in the part as a whole."""
         if not self.limits:

@@ -17,7 +17,7 @@ import duckdb
 from gpudiag.loops import coverage, names
 from gpudiag.loops.clip import WHOLE, SelectedRanges
 from gpudiag.loops.from_nvtx import loops_from_nvtx
-from gpudiag.loops.from_period import loop_from_period, whole_run
+from gpudiag.loops.from_period import loops_from_period, whole_run
 from gpudiag.loops.iteration_bounds import DONE, Found, Iterations, Settings, belonging, kernel_work, temporary
 
 Connection = duckdb.DuckDBPyConnection
@@ -65,13 +65,16 @@ def _look_further(
         if _explained(con, _annotated_work(con, [few], process), process, cut):
             _add(loops, few, process, owners)
             return
-    found = part.whole_iteration(con, loop_from_period(con, process, settings, late=inside[1] < settings["min_ops"]))
-    if inside[1] >= settings["min_ops"] and (found is None or _ended_before(found, loops, process)):
+    annotated = inside[1] >= settings["min_ops"]
+    found = loops_from_period(con, process, settings, late=not annotated, several=not annotated)
+    found = part.whole_iterations(con, found)
+    if annotated and all(_ended_before(one, loops, process) for one in found):
         return  # nothing else repeats: what the annotated iterations do not hold is start-up or comes after them
     for loop in loops:
         loop.runs = [run for run in loop.runs if run.process != process]
-    if found := found or part.of_process(process) or part.clipped(con, whole_run(con, process, settings)):
-        _add(loops, found, process, owners)
+    single = None if found else part.of_process(process) or part.clipped(con, whole_run(con, process, settings))
+    for one in found or ([single] if single else []):
+        _add(loops, one, process, owners)
 
 
 def _ended_before(found: Found, loops: list[Found], process: int) -> bool:
@@ -84,7 +87,8 @@ def _add(loops: list[Found], found: Found, process: int, owners: Mapping[int, tu
     """Add a loop found without annotations; ranks of one job that repeat the same kernels share one."""
     for loop in loops:
         same = (loop.name, loop.source) == (found.name, found.source) and owners[process][0] == "job"
-        if same and any(owners[run.process] == owners[process] for run in loop.runs):
+        ranks = [run.process for run in loop.runs]
+        if same and process not in ranks and any(owners[rank] == owners[process] for rank in ranks):
             loop.runs += found.runs
             return
     loops.append(found)

@@ -8,7 +8,8 @@ from collections import Counter
 import duckdb
 import numpy as np
 
-from gpudiag.loops import segmentation, submissions
+from gpudiag.loops import further, segmentation, submissions
+from gpudiag.loops.further import Parts, Repetition
 from gpudiag.loops.iteration_bounds import Bounds, Found, Ints, Iterations, Settings, iteration_bounds, kernel_work
 from gpudiag.loops.segmentation import Division
 from gpudiag.loops.submissions import Submissions
@@ -23,16 +24,42 @@ _FOREVER = 2**62  # later than any time stamp
 _TRIES = 6  # levels of a hierarchy that are asked: a bound on the cost, not a threshold
 
 
-def loop_from_period(con: Connection, process: int, settings: Settings, *, late: bool = True) -> Found | None:
-    """The iterations of what a process repeats.
+def loops_from_period(
+    con: Connection, process: int, settings: Settings, *, late: bool = True, several: bool = True
+) -> list[Found]:
+    """The iterations of what a process repeats, by time: of the loop that stands for it, and of `several` others.
 
     Where no level of its repetitions stands for what the process does, `late` ones count that stand for what it does
     from then on: after much compiling and tuning.
     """
-    found = _of(con, process, submissions.read(con, process, settings), settings, late=late)
+    events = submissions.read(con, process, settings)
+    found = _of(con, process, events, settings, late=late)
     if found is None and _threads(con, process) > 1:  # a pool may hand the same work to any of its threads
-        found = _of(con, process, submissions.read(con, process, settings, by_thread=False), settings, pooled=True)
-    return found
+        events = submissions.read(con, process, settings, by_thread=False)
+        found = _of(con, process, events, settings, pooled=True)
+    if found is None:
+        return []
+    loops = _all(con, process, events, found, settings) if several else [Parts([found])]
+    return [
+        Found(f"every {_telling(one.each[0].events, one.each[0].division)}", None, "period",
+              [Iterations(process, int(events.thread[one.begins]), one.bounds)])
+        for one in further.ended(loops)
+    ]  # fmt: skip
+
+
+def _all(con: Connection, process: int, events: Submissions, main: Repetition, settings: Settings) -> list[Parts]:
+    """The main loop, and those that repeat in what it leaves, less those that only prepare others."""
+    loops = [Parts([main])]
+    left = further.left(events, main, settings)
+    while left and len(loops) <= settings["further_loops"]:
+        first, last = left.pop(0)
+        part = events.part(first, last)
+        for _, division in zip(range(_TRIES), segmentation.iterations(part, settings), strict=False):
+            one = Repetition(part, first, division, _bounds(con, process, part, division, settings))
+            if further.joined(one, loops, events, settings):
+                left += further.left(events, one, settings)
+                break
+    return further.steady(loops, submissions.loading(con, process), settings) if len(loops) > 1 else loops
 
 
 def _threads(con: Connection, process: int) -> int:
@@ -46,22 +73,20 @@ def _threads(con: Connection, process: int) -> int:
 
 def _of(
     con: Connection, process: int, events: Submissions, settings: Settings, *, late: bool = False, pooled: bool = False
-) -> Found | None:
+) -> Repetition | None:
     """The iterations of what is submitted; of a pool's only those that compute and repeat often.
 
     Copies that several threads make look alike whatever they are for.
     """
-    passed: list[Found] = []
+    passed: list[Repetition] = []
     for _, division in zip(range(_TRIES), segmentation.iterations(events, settings), strict=False):
         if pooled and (division.count < settings["loop_often"] or not _computes(events, division)):
             continue
-        bounds = _bounds(con, process, events, division, settings)
-        thread = int(events.thread[division.begins[0]])
-        found = Found(f"every {_telling(events, division)}", None, "period", [Iterations(process, thread, bounds)])
-        if _stands_for(con, process, bounds, settings):
+        found = Repetition(events, 0, division, _bounds(con, process, events, division, settings))
+        if _stands_for(con, process, found.bounds, settings):
             return found
         passed.append(found)
-    return next((one for one in passed if late and _stands_late(con, process, one.runs[0].bounds, settings)), None)
+    return next((one for one in passed if late and _stands_late(con, process, one.bounds, settings)), None)
 
 
 def _computes(events: Submissions, division: Division) -> bool:

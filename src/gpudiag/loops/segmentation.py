@@ -54,6 +54,8 @@ class Division:
     """Operations of the typical segment."""
     content: Floats
     """How many of each kind it has."""
+    good: NDArray[np.bool_]
+    """Whether each of the segments that were compared, evenly spread, is like the typical one."""
     votes: int = 1
     """How many markers propose a division into as many segments."""
     stump: int | None = None
@@ -81,7 +83,7 @@ def iterations(events: Submissions, settings: Settings) -> Iterator[Division]:
         marker = likeliest.marker
         best = likeliest if sample is events else _judged(events, marker, marker.positions(events), settings)
         if best:
-            yield _without_stump(best, len(events), settings)
+            yield _without_stump(_within(best, events, settings), len(events), settings)
         found = [one for one in found if one not in level]
 
 
@@ -101,6 +103,26 @@ def _without_stump(division: Division, operations: int, settings: Settings) -> D
     """The division without its last segment where the run, or the recording, ended within it."""
     ended = operations - division.begins[-1] >= settings["period_match"] * division.size
     return division if ended else replace(division, begins=division.begins[:-1], stump=int(division.begins[-1]))
+
+
+def _within(division: Division, events: Submissions, settings: Settings) -> Division:
+    """The division without the segments before its iterations and after them, where these hold much of the GPU's work.
+
+    Kernels that one loop repeats also occur in the next one, in segments of other kinds.
+    """
+    score = np.append(0, np.cumsum(np.where(division.good, 1, -1)))
+    last = int(np.argmax(score - np.minimum.accumulate(score)))
+    first = int(np.argmin(score[: last + 1]))
+    compared = _compared(division.count - 1)
+    begins, size = division.begins, max(1, int(division.size))
+    since = int(compared[first]) if first else 0
+    until = int(compared[last - 1]) + 1 if last < len(compared) else len(begins)
+    work, least = events.worked, settings["further_loop_share"] * events.worked[-1]
+    if work[begins[since]] - work[begins[0]] < least:
+        since = 0
+    if until < len(begins) and work[-1] - work[min(begins[until - 1] + size, len(events))] < least:
+        until = len(begins)
+    return replace(division, begins=begins[since:until])
 
 
 def odd(events: Submissions, division: Division, settings: Settings) -> NDArray[np.bool_]:
@@ -176,7 +198,7 @@ def _judged(events: Submissions, marker: Marker, begins: Ints, settings: Setting
     segments = len(begins) - 1
     if segments < 1:
         return None
-    chosen = np.unique(np.linspace(0, segments - 1, min(segments, _SEGMENTS)).astype(np.int64))
+    chosen = _compared(segments)
     first, sizes = begins[chosen], (begins[1:] - begins[:-1])[chosen]
     inside = np.repeat(first - np.append(0, np.cumsum(sizes)[:-1]), sizes) + np.arange(sizes.sum())
     row = np.repeat(np.arange(len(chosen)), sizes)
@@ -193,7 +215,12 @@ def _judged(events: Submissions, marker: Marker, begins: Ints, settings: Setting
     held += worked[min(last + int(size), len(events))] - worked[last]  # of the last segment nothing tells the end
     coverage = float(held / max(worked[-1] - worked[begins[0]], 1.0))
     content = np.median(_counted(row, events.kind[inside], len(chosen), len(events.names)), axis=0)
-    return Division(marker, begins, float(good.mean()), coverage, size, content)
+    return Division(marker, begins, float(good.mean()), coverage, size, content, good)
+
+
+def _compared(segments: int) -> Ints:
+    """The segments of a division that are compared, evenly spread."""
+    return np.unique(np.linspace(0, segments - 1, min(segments, _SEGMENTS)).astype(np.int64))
 
 
 def _counted(row: Ints, what: Ints, rows: int, kinds: int) -> Floats:
@@ -208,7 +235,9 @@ def _outermost(found: list[Division], events: Submissions, settings: Settings) -
     level: list[Division] = []
     while often:
         level = [one for one in often if one.count <= settings["loop_level_times"] * often[0].count]
-        often = often[len(level) :]
+        # A marker may lie in some of the iterations only: others of the same period tell the rest.
+        level += [one for one in often[len(level) :] if any(same_period(one, other, settings) for other in level)]
+        often = [one for one in often if one not in level]
         if not _is_check(max(level, key=lambda one: one.quality), often, events, settings):
             break
     # Few long steps: what updates the weights tells a training step from its layers.
@@ -218,6 +247,15 @@ def _outermost(found: list[Division], events: Submissions, settings: Settings) -
     level = level or [one for one in seldom if one.count == min(other.count for other in seldom)]
     best = max((one.quality for one in level), default=0.0)
     return [one for one in level if one.quality >= best - settings["loop_quality_spread"]]
+
+
+def same_period(one: Division, other: Division, settings: Settings) -> bool:
+    """Return whether the typical segments of two divisions are of one size and hold the same operations."""
+    least = settings["period_match"]
+    if min(one.size, other.size) < least * max(one.size, other.size):
+        return False
+    lengths = np.linalg.norm(one.content) * np.linalg.norm(other.content)
+    return bool(one.content @ other.content >= least * lengths)
 
 
 def _updates(division: Division, events: Submissions) -> bool:

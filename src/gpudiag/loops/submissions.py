@@ -17,6 +17,7 @@ Floats = NDArray[np.float64]
 COPY_BACK = "device_to_host"
 _TABLE = 1 << 24  # values between which differences are looked up in a table
 COPIES = ("memcpy:", "memset:")
+GRAPH = "graph:"
 _UPDATING = "select id from name where updates_parameters(text, null) and id in (select distinct name from gpu_op)"
 _MANY_NAMED_ONE = ("product", "convolution")  # roles of which a library has a kernel for each size
 
@@ -199,3 +200,15 @@ def _calls(con: Connection, process: int, start: Ints) -> dict[str, Ints]:
         following = np.unique(np.searchsorted(start, np.array(starts, dtype=np.int64)))
         found[name] = following[following < len(start)]
     return found
+
+
+def loading(con: Connection, process: int) -> Ints:
+    """Return when calls of a process that load or build code began (ns), ascending."""
+    return np.asarray(
+        con.execute(
+            "select a.start from api_call a join name n on n.id = a.name"
+            " where a.process = ? and api_kind(n.text) = 'load' order by 1",
+            [process],
+        ).fetchnumpy()["start"],
+        dtype=np.int64,
+    )

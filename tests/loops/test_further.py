@@ -123,6 +123,9 @@ def test_setting_up_is_no_loop() -> None:
     upload = launched(40, 60, ("", 2, 10, 30))
     upload["gpu_op"] = [{**upload["gpu_op"][0], "name": None, "kind": "memcpy", "copy_kind": "host_to_device"}]
     assert found(after(upload, train)) == found(after(train, upload)) == [("every gemm", 40)]
+    convert = launched(40, 60, ("", 2, 10, 30), ("cast()", 6, 42, 2), ("scale()", 9, 46, 2))
+    convert["gpu_op"][0] |= {"name": None, "kind": "memcpy", "copy_kind": "host_to_device"}
+    assert found(after(convert, train)) == [("every gemm", 40)], "copies are most of it"
 
 
 def tuning(kernel: str, repetitions: int = 12) -> Case:

@@ -115,21 +115,30 @@ def _stands(found: Repetition, main: Repetition, events: Submissions, settings: 
     """Return whether a loop repeats often, holds enough of the program's GPU time and of its own stretch, and fills its
     time.
 
-    Kernels being tuned repeat as well, with their compilation between. So do uploads; and before the main loop, memory
-    is filled block by block.
+    Kernels being tuned repeat as well, with their compilation between.
     """
-    kinds = np.flatnonzero(found.division.content)
-    computes = any(not found.events.short[kind].startswith(COPIES) for kind in kinds)
-    several = len(kinds) > 1 or found.events.short[kinds[0]] == GRAPH
     length = float((found.bounds[:, 1] - found.bounds[:, 0]).sum())
     return (
         found.division.count >= settings["loop_often"]
-        and computes
-        and (several or found.begins > main.begins)
+        and _computes(found, settings, sets_up=found.begins < main.begins)
         and found.held >= settings["further_loop_share"] * events.worked[-1]
         and found.held >= settings["further_loop_part"] * found.events.worked[-1]
         and length >= settings["min_coverage"] * float(found.bounds[-1, 1] - found.bounds[0, 0])
     )
+
+
+def _computes(found: Repetition, settings: Settings, *, sets_up: bool) -> bool:
+    """Return whether kernels or graphs take most of a loop's GPU time, and where it may set up, several of them.
+
+    Data and parameters are made, converted and uploaded block by block, before anything is computed with them.
+    """
+    short = np.array([not name.startswith(COPIES) for name in found.events.short], dtype=bool)
+    first, last = int(found.division.begins[0]), int(found.ends[-1])
+    kernels = short[found.events.kind[first:last]]
+    ns = found.events.ns[first:last]
+    graph = any(found.events.short[kind] == GRAPH for kind in np.flatnonzero(found.division.content))
+    several = graph or len(found.kernels) > 1 or not sets_up
+    return several and bool(ns[kernels].sum() > settings["most_share"] * ns.sum())
 
 
 def steady(loops: list[Parts], loading: Ints, settings: Settings) -> list[Parts]:

@@ -38,8 +38,8 @@ def _end(row: Case) -> float:
 def found(case: Case, **settings: float) -> list[tuple[str, int]]:
     """The loops in order, each with its iterations, warm-up included."""
     query = """
-        select l.name, count(*) as iterations from loop l join iteration i on i.loop = l.id
-        where l.period_source = 'period' group by l.id, l.name order by l.id
+        select l.marker as name, count(*) as iterations from loop l join iteration i on i.loop = l.id
+        where l.period_source = 'period' group by l.id, l.marker order by l.id
     """
     with opened(case, settings=settings) as con:
         return [(row["name"], row["iterations"]) for row in timelines.rows(con, query)]

@@ -55,7 +55,7 @@ def _all(con: Connection, process: int, events: Submissions, main: Repetition, s
         first, last = left.pop(0)
         part = events.part(first, last)
         for _, division in zip(range(_TRIES), segmentation.iterations(part, settings), strict=False):
-            one = Repetition(part, first, division, _bounds(con, process, part, division, settings))
+            one = Repetition(part, first, division, _bounds(con, process, part, division, settings), settings)
             if further.joined(one, loops, events, settings):
                 left += further.left(events, one, settings)
                 break
@@ -82,7 +82,7 @@ def _of(
     for _, division in zip(range(_TRIES), segmentation.iterations(events, settings), strict=False):
         if pooled and (division.count < settings["loop_often"] or not _computes(events, division)):
             continue
-        found = Repetition(events, 0, division, _bounds(con, process, events, division, settings))
+        found = Repetition(events, 0, division, _bounds(con, process, events, division, settings), settings)
         if _stands_for(con, process, found.bounds, settings):
             return found
         passed.append(found)

@@ -14,6 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from gpudiag.loops import segmentation
 from gpudiag.loops.iteration_bounds import Bounds, Ints, Settings
 from gpudiag.loops.segmentation import Division, same_period
 from gpudiag.loops.submissions import COPIES, GRAPH, Submissions
@@ -29,15 +30,18 @@ class Repetition:
     """Where the stretch begins among all operations."""
     division: Division
     bounds: Bounds
+    settings: Settings
 
     @cached_property
     def ends(self) -> Ints:
         """The operation of the stretch after the last one of each iteration."""
-        begins = self.division.begins
-        following = np.append(begins[1:], len(self.events))
-        alone = np.append(self.bounds[1:, 0] > self.bounds[:-1, 1], True)  # something else comes before the next one
-        short = np.minimum(following, begins + max(1, int(self.division.size)))
-        return np.where(alone, short, following)
+        ends = np.append(self.division.begins[1:], len(self.events))
+        for place in np.flatnonzero(np.append(self.bounds[1:, 0] > self.bounds[:-1, 1], True)):  # others come next
+            ends[place] = min(ends[place], self.division.begins[place] + self._length(int(place)))
+        return ends
+
+    def _length(self, place: int) -> int:
+        return segmentation.closing(self.events, self.division, place, self.settings)
 
     @property
     def begins(self) -> int:
@@ -56,14 +60,14 @@ class Repetition:
         kinds = np.flatnonzero(self.division.content).tolist()
         return {kind for kind in kinds if not self.events.short[kind].startswith((*COPIES, GRAPH))}
 
-    def like(self, other: Repetition, settings: Settings) -> bool:
+    def like(self, other: Repetition) -> bool:
         """Return whether both do the same work: warm-up of a loop does, and its iterations after a validation."""
         kinds = max(self.events.pairs, other.events.pairs)
         one, two = (
             np.bincount(each.events.pair[each.division.begins[0] : each.ends[-1]], minlength=kinds).astype(np.float64)
             for each in (self, other)
         )
-        return bool(one @ two >= settings["loop_alike"] * np.linalg.norm(one) * np.linalg.norm(two))
+        return bool(one @ two >= self.settings["loop_alike"] * np.linalg.norm(one) * np.linalg.norm(two))
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,7 @@ def joined(found: Repetition, loops: list[Parts], events: Submissions, settings:
     """Add iterations to the loop whose work they do, or as a loop of their own; return whether they are any."""
     if not _stands(found, loops[0].each[0], events, settings):
         return False
-    same = next((loop for loop in loops if found.like(loop.each[0], settings)), None)
+    same = next((loop for loop in loops if found.like(loop.each[0])), None)
     if same is None:
         loops.append(Parts([found]))
     elif same_period(found.division, same.each[0].division, settings):

@@ -1,9 +1,10 @@
 """Cold start, steady state and teardown; loops and their iterations. Runs after reading and before any view is asked.
 
 A loop is found from NVTX ranges that repeat (`step_0`, `step_1` … are one loop; alternating siblings such as `data` and
-`train` are one loop too), else from the period of the GPU operations, else the whole steady state counts as one
-iteration and says so. An iteration lasts from its start to the next iteration's start: what happens between two ranges
-(waiting for the next batch, logging) belongs to the loop. The first iterations are warm-up and never count.
+`train` are one loop too), else from the period of the GPU operations (several, one after another), else the whole
+steady state counts as one iteration and says so. An iteration lasts from its start to the next iteration's start: what
+happens between two ranges (waiting for the next batch, logging) belongs to the loop. The first iterations are warm-up
+and never count.
 """
 
 from __future__ import annotations

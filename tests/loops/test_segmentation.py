@@ -96,7 +96,8 @@ def test_a_cut_iteration_ends_where_the_next_one_began() -> None:
     events = submitted([*full * 19, *full[:-1], "load", "gemm", "update"])
     marker = Marker(events.names.index("load"), "", 0.0)
     at = marker.positions(events)
-    cut = Division(marker, at[:-1], 1.0, 1.0, 6.0, np.array([full.count(name) for name in events.names]), stump=at[-1])
+    content, good = np.array([full.count(name) for name in events.names]), np.ones(18, dtype=bool)
+    cut = Division(marker, at[:-1], 1.0, 1.0, 6.0, content, good, stump=at[-1])
     assert closing(events, cut, cut.count - 1, SETTINGS) == 5
 
 

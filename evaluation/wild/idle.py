@@ -28,7 +28,7 @@ def section(scores: Sequence[Score]) -> str:
 
 def unclaimed(score: Score) -> float:
     """The part of the loop that is neither computing nor claimed."""
-    return sum(leaf.share - leaf.claimed for name, leaf in score.tree.items() if name != "computing")
+    return sum(leaf["share"] - leaf["claimed"] for name, leaf in score.tree.items() if name != "computing")
 
 
 def _figures(scores: Sequence[Score]) -> str:
@@ -50,8 +50,7 @@ def _leaves(scores: Sequence[Score]) -> str:
     for name in LEAVES:
         own = [score.tree[name] for score in scores if name in score.tree]
         if own:
-            share, left = (sum(parts) / len(scores) for parts in
-                           ([leaf.share for leaf in own], [leaf.share - leaf.claimed for leaf in own]))  # fmt: skip
-            rest = "" if name == "computing" else f"{left:.1%}"
-            rows.append([name.replace("_", " "), f"{share:.1%}", rest])
+            share = sum(leaf["share"] for leaf in own) / len(scores)
+            left = share - sum(leaf["claimed"] for leaf in own) / len(scores)
+            rows.append([name.replace("_", " "), f"{share:.1%}", "" if name == "computing" else f"{left:.1%}"])
     return table(["leaf", "of the loop, mean of all recordings", "unclaimed"], rows)

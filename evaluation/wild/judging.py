@@ -18,7 +18,7 @@ from gpudiag.errors import GpudiagError
 from gpudiag.ingest import ingest
 from gpudiag.library.catalogue import Library
 from gpudiag.library.load import load
-from gpudiag.model import Finding, Leaf, Report
+from gpudiag.model import Finding, Report
 from gpudiag.pipeline import build_report, prepare
 from gpudiag.store import database
 
@@ -52,7 +52,8 @@ class Score:
     blind: Price | None = None  # the price of the highest finding that names the fault
     timed: Price | None = None  # the same with the unprofiled time of the faulty variant given
     refused: str = ""  # why gpudiag would not take that time
-    tree: Mapping[str, Leaf] = field(default_factory=dict)  # of the loop that takes most of the time
+    # share and claimed of each leaf, of the loop that takes most of the time
+    tree: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     observed: bool = True  # whether each large part of it that no finding claims comes with a line or a call
 
     @property
@@ -114,7 +115,7 @@ def judge(label: Label) -> Score:
         blind=_price(label, report) if label.faulty else None,
         timed=timed,
         refused=refused,
-        tree=main.tree if main else {},
+        tree={name: leaf.model_dump() for name, leaf in main.tree.items()} if main else {},
         observed=main is None or all(one.where or one.calls or one.os_calls for one in main.unclaimed),
     )
 

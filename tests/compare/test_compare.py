@@ -19,7 +19,8 @@ from evaluation import corpus
 from gpudiag.cli import main
 from gpudiag.compare import causes, change_state, compare, hidden_causes, loop_matching
 from gpudiag.errors import GpudiagError
-from gpudiag.model import Finding, Gain, Kernel, KernelUse, Loop, Place, Report, Unevaluated
+from gpudiag.model import Diff, Finding, Gain, Kernel, KernelUse, Leaf, Loop, Place, Report, Unevaluated, vocabulary
+from gpudiag.report import diff as diffpage
 from gpudiag.report import json_format
 
 RECORDED_AGAIN = sorted((corpus.ROOT / "fixtures" / "repeats").glob("*/*.sqlite.xz"))
@@ -365,6 +366,119 @@ def test_a_real_wait_that_hides_slow_launches(base: str, head: str) -> None:
     assert {f.code: f.state for f in found.findings} == expected
 
 
+# The time tree.
+
+
+def divided(ms: float, changes: dict[str, Any] | None = None, **shares: float) -> Loop:
+    """A loop whose iteration spends these parts in these leaves, and the rest computing."""
+    leaves = {"computing": 1 - sum(shares.values())} | shares
+    budget: dict[str, float] = {}
+    for leaf, share in leaves.items():
+        part = vocabulary.LEAVES[leaf].part
+        budget[part] = budget.get(part, 0.0) + share
+    values = {"budget": budget, "tree": {leaf: Leaf(share=share) for leaf, share in leaves.items()}}
+    return loop(ms, **(values | (changes or {})))
+
+
+def changed(found: Diff) -> list[tuple[str, float, float]]:
+    """The leaves that changed beyond noise: name, ms before, ms now."""
+    return [(leaf.leaf, round(leaf.base_ms, 2), round(leaf.head_ms, 2)) for leaf in found.loops[0].tree if leaf.changed]
+
+
+def test_a_real_fix_shrinks_the_leaf_that_it_is_about() -> None:
+    """Values are read back after every stage, then no more: the waits go, the launches take as long as before."""
+    folder = corpus.CAPTURES / "item_every_stage"
+    sides = [report_of(folder / f"{side}.sqlite.xz") for side in ("slow", "fixed")]
+    found = between(*sides)
+    wait = sides[0].run.loops[0].tree["sync"].share * sides[0].run.loops[0].iteration_ms
+    assert wait > 5
+    assert changed(found) == [("sync", round(wait, 2), 0.0)]
+    said = "Changed beyond noise, in an iteration as recorded: idle after a wait, 7.04 ms → 0."
+    assert said in diffpage.markdown(found)
+    assert said in diffpage.text(found)
+    assert [(leaf, now, before) for leaf, before, now in changed(between(*reversed(sides)))] == changed(found)
+
+
+def test_leaves_come_by_the_size_of_their_change() -> None:
+    found = between(report(divided(10.0, sync=0.2, input=0.5)), report(divided(3.0, sync=0.01)))
+    assert changed(found) == [("input", 5.0, 0.0), ("sync", 2.0, 0.03)]
+    assert [leaf.leaf for leaf in found.loops[0].tree] == ["input", "sync", "computing"]
+
+
+@pytest.mark.parametrize(
+    ("leaf", "before", "now", "named"),
+    [
+        ("computing", 0.52, 0.505, False),
+        ("computing", 0.52, 0.48, True),
+        ("exposed_copy", 0.52, 0.47, False),  # they depend on where the host's memory lies
+        ("exposed_copy", 0.52, 0.43, True),
+        ("sync", 0.4, 0.25, False),  # the profiler may have slowed one recording more than the other
+        ("sync", 0.4, 0.2, True),
+        ("submitting", 0.3, 0.0, False),  # what it added to the whole iteration may stand in this leaf
+        ("submitting", 0.5, 0.0, True),
+        ("sync", 0.018, 0.0, False),  # gone for sure, and not worth a word
+        ("sync", 0.022, 0.0, True),
+    ],
+)
+def test_a_leaf_is_named_beyond_what_recordings_differ_by(leaf: str, before: float, now: float, named: bool) -> None:
+    """Of 10 ms an iteration a third is idle for other reasons; head makes other calls, and the leaf takes less."""
+    rest = "sync" if leaf != "sync" else "blocked"
+    shares = [{rest: 0.34} | ({} if leaf == "computing" else {leaf: part}) for part in (before, now)]
+    base = divided(10.0, **shares[0])
+    left = 1 - before + now
+    head = divided(10.0 * left, {"calls": 60.0}, **{name: share / left for name, share in shares[1].items()})
+    for sides in ((base, head), (head, base)):
+        names = [name for name, *_ in changed(between(*map(report, sides)))]
+        assert (leaf in names) == named
+
+
+def test_repeats_that_differ_as_much_name_no_leaf() -> None:
+    base = [report(divided(ms, sync=0.4)) for ms in (10.0, 10.0, 10.0)]
+    other = {"calls": 60.0}
+    head = [report(divided(ms, other, sync=share)) for ms, share in ((7.0, 0.1), (7.1, 0.1), (9.9, 0.4))]
+    assert "sync" in [leaf for leaf, *_ in changed(compare(base, head[:2], SETTINGS, BUDGET_PARTS))]
+    assert "sync" not in [leaf for leaf, *_ in changed(compare(base, head, SETTINGS, BUDGET_PARTS))]
+
+
+def test_under_noise_no_leaf_changed() -> None:
+    found = between(report(divided(10.0, sync=0.1)), report(divided(10.1, submitting=0.1)))
+    assert (found.state, changed(found)) == ("noise", [])
+    assert "hanged beyond noise" not in diffpage.markdown(found)
+
+
+def test_leaves_of_equal_work_are_compared() -> None:
+    """Four iterations became one: each leaf is four times as long, and only the waits are less than that."""
+    unnamed = {"source": "period", "nvtx_path": None}
+    four = [KernelUse(name=use.name, launches=4 * use.launches, ms=4 * use.ms) for use in KERNELS]
+    more = unnamed | {"launches": 120.0, "calls": 160.0, "kernels": four}
+    base, head = divided(10.0, unnamed | {"iterations": 80}, sync=0.3), divided(29.0, more, sync=0.03)
+    found = between(report(base), report(head))
+    assert found.loops[0].ratio_of == "equal work"
+    assert changed(found) == [("sync", 3.0, 0.87)]
+    said = "in as much work as an iteration before as recorded: idle after a wait, 3.00 ms → 218 µs."
+    assert said in diffpage.markdown(found)
+
+
+@pytest.mark.parametrize("old", ["base", "head", "both"])
+def test_a_report_without_a_tree_is_compared_by_its_budget(old: str, tmp_path: Path) -> None:
+    ms = {"base": 10.0, "head": 5.0}
+    sides = {side: divided(ms[side], {"tree": {}} if old in (side, "both") else {}, submitting=0.7) for side in ms}
+    paths = [saved(tmp_path, f"{side}.json", report(one)) for side, one in sides.items()]
+    for path in paths:  # as an older version wrote it: without the key
+        data = json.loads(Path(path).read_text())
+        if not data["run"]["loops"][0]["tree"]:
+            del data["run"]["loops"][0]["tree"]
+            Path(path).write_text(json.dumps(data))
+    page = CliRunner().invoke(main, ["diff", *paths, "--format", "markdown"])
+    assert page.exit_code == 0, page.output
+    assert "| **idle, waiting for a launch**" in page.stdout
+    assert "| 7.00 ms | 3.50 ms | −3.50 ms |" in page.stdout
+    assert "hanged beyond noise" not in page.stdout
+    data = json.loads(CliRunner().invoke(main, ["diff", *paths, "--format", "json"]).stdout)
+    assert data["loops"][0]["tree"] == []
+    assert data["loops"][0]["budget"]
+
+
 def test_a_cause_that_was_not_looked_for_is_not_called_gone() -> None:
     blind = (Unevaluated(code="S01", reason="no CUDA calls were recorded"),)
     assert states([finding()], [], not_evaluated=blind) == [("S01", "not_evaluated")]
@@ -379,6 +493,7 @@ def test_the_same_program_recorded_again_is_noise_both_ways(again: Path) -> None
     for base, head in ((first, second), (second, first)):
         found = between(base, head)
         assert found.state == "noise"
+        assert changed(found) == []
         assert found.ratio is not None
         assert found.ratio.low < 1 < found.ratio.high
 

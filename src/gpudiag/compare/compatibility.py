@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Literal
 
-from gpudiag.compare import kernel_times
 from gpudiag.compare.loop_matching import Pair, common_share
+from gpudiag.compare.parts import kernel_times
 from gpudiag.diagnosis.iteration_time_check import doubt
 from gpudiag.model import LoopChange, Report, Side
 from gpudiag.text.escape import short_name

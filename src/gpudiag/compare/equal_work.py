@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from gpudiag.compare import kernel_times
+from gpudiag.compare.parts import kernel_times
 from gpudiag.model import KernelUse, Loop
 
 Settings = Mapping[str, float]

@@ -73,14 +73,14 @@ def measured(loops: Sequence[Loop], given_ms: Sequence[float], settings: Setting
         return Measured(tuple(map(math.log, known)), 1.0, margin, 0.0, recorded=False)
     return Measured(
         logs=tuple(math.log(loop.iteration_ms) for loop in loops),
-        shrink=math.exp(fmean(math.log(_shrink(loop, settings)) for loop in loops)),
+        shrink=math.exp(fmean(math.log(least_share(loop, settings)) for loop in loops)),
         margin=fmean(_margin(loop, settings) for loop in loops),
         doubt=fmean(busy_share(loop) for loop in loops),
         recorded=True,
     )
 
 
-def _shrink(loop: Loop, settings: Settings) -> float:
+def least_share(loop: Loop, settings: Settings) -> float:
     """The least part of the recorded time that the iteration takes without the profiler.
 
     Communication is no floor as computing and copying are: a kernel that exchanges data also waits for a slowed peer.

@@ -10,8 +10,9 @@ import math
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from gpudiag.compare import equal_work, kernel_times
+from gpudiag.compare import equal_work
 from gpudiag.compare.equal_work import Settings, Work
+from gpudiag.compare.parts import kernel_times
 from gpudiag.model import Loop, Report
 
 How = Literal["nvtx", "name", "kernels"]

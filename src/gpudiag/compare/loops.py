@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from gpudiag.compare import change_state, equal_work, interval, kernel_times, sentences
+from gpudiag.compare import change_state, equal_work, interval, sentences
 from gpudiag.compare.interval import Measured, Settings
 from gpudiag.compare.loop_matching import Pair
-from gpudiag.model import BudgetChange, DiffState, Loop, LoopChange, Ratio, Times
+from gpudiag.compare.parts import kernel_times, time_parts
+from gpudiag.model import DiffState, Loop, LoopChange, Ratio, Times
 
 Given = Mapping[str, Sequence[float]]
 """Loop name, or "" for the longest loop → unprofiled times of an iteration in ms."""
@@ -36,13 +37,15 @@ def change(
         return None
     same = False if causes_differ else _same_work(pair, settings)
     readings = []
-    for factor in pair.work.readings(annotated=pair.how == "nvtx"):
+    factors = pair.work.readings(annotated=pair.how == "nvtx")
+    for factor in factors:
         ratio = interval.ratio(base, head.of_part(factor), settings)
         readings.append(_Reading(factor, ratio, change_state.state(ratio, same_work=same is True, settings=settings)))
     summary = _together(readings)
     total = _total(pair, summary, settings)
     if total is not None:  # the recordings as a whole are another reading
         summary = _together([summary, _Reading(1.0, Ratio(value=total, low=total, high=total), "cannot_tell")])
+        factors = (*factors, pair.base.iterations / pair.head.iterations)
     sides = _times(pair.base, base, repeats[0], settings), _times(pair.head, head, repeats[1], settings)
     changed, unchanged = kernel_times.changes(pair.base, pair.head, settings)
     found = LoopChange(
@@ -50,7 +53,9 @@ def change(
         text="", share_of_span=pair.base.share_of_span,
         work=pair.work.factor, ratio_of="iteration" if summary.factor == 1.0 else "equal work",
         same_work=same, host_bound=any(side.host_bound for side in sides), base=sides[0], head=sides[1],
-        budget=_budget(pair), kernels=changed, same_kernels=unchanged,
+        budget=time_parts.budget(pair.base, pair.head),
+        tree=time_parts.leaves(repeats, factors, settings, quiet=summary.state == "noise"),
+        kernels=changed, same_kernels=unchanged,
     )  # fmt: skip
     repeated = "unknown" not in (pair.base.source, pair.head.source)
     text = sentences.loop(found, repeated=repeated, other_portions=total is not None)
@@ -110,22 +115,4 @@ def _times(loop: Loop, side: Measured, repeats: Sequence[Loop], settings: Settin
         recorded_ms=tuple(each.iteration_ms for each in repeats), unprofiled_ms=unprofiled,
         host_bound=side.shrink < 1 - settings["diff_host_bound"],
         busy_ms=_busy_ms(loop), iterations=loop.iterations, launches=loop.launches, calls=loop.calls,
-    )  # fmt: skip
-
-
-def _budget(pair: Pair) -> tuple[BudgetChange, ...]:
-    """In the order of the budget's definition; categories that neither side spends time in are left out."""
-    order = dict.fromkeys((*pair.base.budget, *pair.head.budget))
-    rows = [
-        BudgetChange(
-            category=category,
-            base_ms=pair.base.budget.get(category, 0.0) * pair.base.iteration_ms,
-            head_ms=pair.head.budget.get(category, 0.0) * pair.head.iteration_ms,
-        )
-        for category in order
-    ]
-    least = sentences.LITTLE
-    return tuple(
-        row for row in rows
-        if row.base_ms >= least * pair.base.iteration_ms or row.head_ms >= least * pair.head.iteration_ms
     )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Literal
 
 from gpudiag.compare import change_state
 from gpudiag.compare.interval import Measured, joined, ratio
-from gpudiag.compare.kernel_times import renamed
+from gpudiag.compare.parts.kernel_times import renamed
 from gpudiag.model import Kernel, ProfileChange, Ratio, Report
 
 FACTS = (

@@ -63,6 +63,17 @@ class BudgetChange(Frozen):
     head_ms: float
 
 
+class LeafChange(Frozen):
+    """A leaf of the time tree: time of an iteration, as recorded."""
+
+    leaf: str
+    base_ms: float
+    head_ms: float
+    changed: bool = Field(
+        default=False, description="by more than two recordings may differ; for equal work, where the loop's ratio is"
+    )
+
+
 class KernelChange(Frozen):
     """A kernel of a loop. The change is by_count_ms (launched more or less often, each as long as before) plus
     by_duration_ms (as often as now, each longer or shorter).
@@ -133,6 +144,9 @@ class LoopChange(Frozen):
     base: Times
     head: Times
     budget: tuple[BudgetChange, ...] = ()
+    tree: tuple[LeafChange, ...] = Field(
+        default=(), description="the finer division of the same time, largest change first; empty: a report lacks it"
+    )
     kernels: tuple[KernelChange, ...] = Field(default=(), description="largest change first")
     same_kernels: int = Field(default=0, description="kernels that changed too little to be listed")
 

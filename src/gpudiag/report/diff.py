@@ -6,13 +6,13 @@ import json
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
-from gpudiag.model import BudgetChange, Diff, FindingChange, KernelChange, LoopChange, ProfileChange, Ratio, Side
+from gpudiag.model import Diff, FindingChange, KernelChange, LoopChange, ProfileChange, Ratio, Side
 from gpudiag.report import json_format
 from gpudiag.report.markdown import Safe, environment
 from gpudiag.report.wording import diff_words, words
 from gpudiag.report.wording.diff_words import signed
 from gpudiag.text import escape, kernel_names
-from gpudiag.text.format import num, pct
+from gpudiag.text.format import code, num, pct
 
 LOOPS = 3
 KERNELS = 10
@@ -74,6 +74,8 @@ def text(diff: Diff) -> str:
         *diff.reasons[1:],
         *(f"note: {n}" for n in diff.notes),
     ]
+    shown = sorted(diff.loops, key=lambda loop: -loop.share_of_span)[:LOOPS]
+    lines += [f"{code(loop.name)}: {said}" for loop in shown if (said := diff_words.moved(loop))]
     for state, heading in HEADINGS.items():
         found = [finding for finding in diff.findings if finding.state == state]
         lines += [
@@ -113,27 +115,18 @@ def _loop(change: LoopChange) -> dict[str, Any]:
     iterations = f"{change.base.iterations:,} iterations before, {change.head.iterations:,} now"
     span = f", {pct(change.share_of_span)} of all steady time" if change.share_of_span < 0.995 else ""
     names = kernel_names.distinguished(n for k in change.kernels[:KERNELS] for n in (k.name, k.renamed) if n)
-    rows = diff_words.times(change) + [_category(row) for row in change.budget]
+    rows = diff_words.times(change) + diff_words.time_parts(change)
     return {
         "name": Safe(name),
         "about": f": {iterations}{span}.",
         "unit": "GPU time of an iteration",
         "rows": [{key: Safe(value) for key, value in row.items()} for row in rows],
+        "moved": diff_words.moved(change),
         "says": diff_words.doubt(change),
         "kernels": [_kernel(kernel, names) for kernel in change.kernels[:KERNELS]],
         "explains": any(kernel.by_count_ms and kernel.by_duration_ms for kernel in change.kernels[:KERNELS]),
         "more": len(change.kernels[KERNELS:]),
         "same": change.same_kernels,
-    }
-
-
-def _category(row: BudgetChange) -> dict[str, str]:
-    what = words.BUDGET.get(row.category) or escape.plain(row.category.replace("_", " "))
-    return {
-        "what": what,
-        "before": words.duration(row.base_ms) if row.base_ms else "0",
-        "now": words.duration(row.head_ms) if row.head_ms else "0",
-        "change": signed(row.head_ms - row.base_ms),
     }
 
 

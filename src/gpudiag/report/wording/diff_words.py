@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from gpudiag.model import FindingChange, LoopChange, Place, ProfileChange, Ratio, Side, Times
+from gpudiag.model import FindingChange, LoopChange, Place, ProfileChange, Ratio, Side, Times, vocabulary
 from gpudiag.report.wording import kernel_words, words
 from gpudiag.text import escape
 from gpudiag.text.format import pct
@@ -84,6 +84,49 @@ def _without(side: Times, part: float = 1.0) -> str:
     if side.unprofiled_ms:
         return f"{words.duration(side.ms / part)} (given)"
     return f"{words.duration(side.least_ms / part)} to {words.duration(side.most_ms / part)}"
+
+
+def time_parts(change: LoopChange) -> list[dict[str, str]]:
+    """Rows below the iteration: the time tree, or where a report lacks it the budget."""
+    parts = [(words.LEAVES.get(leaf.leaf), leaf.leaf, leaf.base_ms, leaf.head_ms) for leaf in change.tree]
+    if not parts:
+        parts = [(words.BUDGET.get(row.category), row.category, row.base_ms, row.head_ms) for row in change.budget]
+    return [
+        {
+            "what": said or escape.plain(name.replace("_", " ")),
+            "before": _part(before),
+            "now": _part(now),
+            "change": signed(now - before),
+        }
+        for said, name, before, now in parts
+    ]
+
+
+def moved(change: LoopChange) -> str:
+    """Name the parts of the time tree that changed for sure, largest change first; nothing under noise.
+
+    `Changed beyond noise, in an iteration as recorded: idle after a wait, 5.10 ms → 0; computing, 3 ms → 2 ms.`
+    """
+    if not change.tree or change.state == "noise":
+        return ""
+    equal = change.work if change.ratio_of == "equal work" and change.work else 1.0
+    said = [
+        f"{_label(leaf.leaf)}, {_part(leaf.base_ms)} → {_part(leaf.head_ms / equal)}"
+        for leaf in change.tree
+        if leaf.changed
+    ]
+    if not said:
+        return "No part of an iteration changed beyond noise."
+    of = "an iteration" if equal == 1 else "as much work as an iteration before"
+    return f"Changed beyond noise, in {of} as recorded: {'; '.join(said)}."
+
+
+def _label(leaf: str) -> str:
+    return vocabulary.LEAVES[leaf].label if leaf in vocabulary.LEAVES else leaf.replace("_", " ")
+
+
+def _part(ms: float) -> str:
+    return words.duration(ms) if ms else "0"
 
 
 def doubt(change: LoopChange) -> str:

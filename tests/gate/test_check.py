@@ -29,7 +29,7 @@ from gpudiag.gate.config import Budget, Config, Findings, Suppression, schema
 from gpudiag.gate.result import Baseline, CheckResult
 from gpudiag.library import load as library
 from gpudiag.library.former_names import FormerNameWarning
-from gpudiag.model import Gain, Place, Report, Unevaluated, vocabulary
+from gpudiag.model import Gain, Leaf, Place, Report, Unevaluated, vocabulary
 from gpudiag.report import check as checkpage
 from gpudiag.report import json_format
 from paths import CAPTURES, ROOT
@@ -430,6 +430,8 @@ def test_allowed_and_suppressed_findings_skip_the_baseline(settings: Mapping[str
     ("toml", "words"),
     [
         ("[budgets.step]\nidel = 0.1", ["budgets.step.idel", "did you mean idle"]),
+        ("[budgets.step]\nsubmiting = 0.1", ["budgets.step.submiting", "did you mean submitting"]),
+        ('[budgets.step]\nsyncs = "5 %"', ["budgets.step.syncs", "did you mean sync"]),
         ("[budget.step]\nidle = 0.1", ["budget", "did you mean budgets"]),
         ('[findings]\nfailon = "high"', ["findings.failon", "fail_on"]),
         ('[findings]\nfail_on = "severe"', ["findings.fail_on", '"high"']),
@@ -664,6 +666,45 @@ def test_a_real_program_keeps_its_budget_once_fixed(tmp_path: Path, monkeypatch:
     assert "**S01" in slow.stdout
     assert "broken" not in fixed.stdout
     assert "3 of 3 limits kept" in fixed.stdout
+
+
+# Leaves of the time tree.
+
+
+@pytest.mark.parametrize("leaf", vocabulary.LEAVES)
+def test_each_leaf_is_limited_by_its_name(leaf: str, settings: Mapping[str, float]) -> None:
+    report = with_loop(budget={vocabulary.LEAVES[leaf].part: 0.25}, tree={leaf: Leaf(share=0.25)})
+    results = [checked(report, f"[budgets.longest]\n{leaf} = {limit}", settings) for limit in (0.2, 0.25, 0.3)]
+    kept = [False, True, True]
+    if leaf == "computing":
+        kept = [True, True, False]
+    assert [result.passed for result in results] == kept
+    assert [result.budgets[0].measured for result in results] == [0.25] * 3
+
+
+def test_a_leaf_without_time_keeps_any_limit(settings: Mapping[str, float]) -> None:
+    report = with_loop(tree={"computing": Leaf(share=1.0)})
+    assert checked(report, "[budgets.longest]\nsync = 0", settings).passed
+
+
+def test_a_leaf_of_a_report_without_the_tree_is_not_checked(settings: Mapping[str, float]) -> None:
+    result = checked(with_loop(tree={}), "[budgets.longest]\nsync = 1\nidle = 1", settings)
+    assert [(one.limit, one.state) for one in result.budgets] == [("idle", "kept"), ("sync", "unknown")]
+    assert not result.passed
+    assert "make it anew from the capture" in checkpage.markdown(result)
+
+
+def test_a_limit_on_waits_fails_for_a_wait_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values are read back after every stage, then no more: both wait for launches."""
+    monkeypatch.chdir(tmp_path)
+    Path("gpudiag.toml").write_text('[budgets.iter]\nsync = "5 %"\nsubmitting = "60 %"\n')
+    slow = check(str(ITEM_EVERY_STAGE / "slow.sqlite.xz"))
+    fixed = check(str(ITEM_EVERY_STAGE / "fixed.sqlite.xz"))
+    assert (slow.exit_code, fixed.exit_code) == (1, 0)
+    line = "**broken:** `iter` spends 41 % of an iteration idle after a wait, at most 5.0 % allowed: 36 points too much"
+    assert line in slow.stdout
+    assert "kept: `iter` spends 0 % of an iteration idle after a wait" in fixed.stdout
+    assert "kept: `iter` spends 20 % of an iteration idle, waiting for a launch" in slow.stdout
 
 
 @pytest.mark.parametrize("category", vocabulary.BUDGET)

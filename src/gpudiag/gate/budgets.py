@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from gpudiag.diagnosis import loop_names
 from gpudiag.diagnosis.iteration_time_check import doubt
@@ -22,9 +22,19 @@ class Measure(NamedTuple):
     unit: str
     at_least: bool
     of: Callable[[Loop], float]
+    of_tree: bool = False
 
 
-MEASURES = (
+def _leaf(limit: Limit) -> Measure:
+    """A leaf of the time tree; one without time is not in the report's."""
+
+    def share(loop: Loop) -> float:
+        return loop.tree[limit].share if limit in loop.tree else 0.0
+
+    return Measure(limit, "share", limit == "computing", share, of_tree=True)
+
+
+_SUMS = (
     Measure(
         "iteration_time", "ms", False, lambda loop: loop.given_ms or loop.iteration_ms_unprofiled or loop.iteration_ms
     ),
@@ -34,6 +44,8 @@ MEASURES = (
     Measure("exposed_communication", "share", False, lambda loop: loop.budget.get("exposed_communication", 0.0)),
     Measure("compute", "share", True, lambda loop: loop.budget.get("compute", 0.0)),
 )
+_KNOWN = {measure.limit for measure in _SUMS}
+MEASURES = (*_SUMS, *(_leaf(limit) for limit in get_args(Limit) if limit not in _KNOWN))
 
 
 def check_budgets(config: Config, report: Report, settings: Mapping[str, float]) -> tuple[BudgetCheck, ...]:
@@ -118,6 +130,8 @@ def lacks(measure: Measure, loop: Loop, settings: Mapping[str, float]) -> str:
         return "the report does not count launches: make it anew from the capture"
     if measure.unit == "share" and not loop.budget:
         return "the report does not tell where the time of this loop goes"
+    if measure.of_tree and not loop.tree:
+        return "the report was saved before reports held the time tree: make it anew from the capture"
     return ""
 
 

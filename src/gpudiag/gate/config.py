@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from gpudiag.model import Code, Frozen, Severity, Text
+from gpudiag.model.vocabulary import LEAVES
 from gpudiag.text import parse
 
 Time = Annotated[
@@ -37,8 +38,16 @@ LONGEST = "longest"
 """The budget of the loop that takes most of the steady time, whatever it is called."""
 
 
+def _leaf(name: str) -> Any:
+    """A limit of a leaf of the time tree, in the words of the report."""
+    bound = "at least" if name == "computing" else "at most"
+    return Field(default=None, description=f"{LEAVES[name].label} ({LEAVES[name].meaning}): {bound} this share")
+
+
 class Budget(Frozen):
-    """Limits of one loop. Shares are of an iteration, as in the report's table of where its time goes."""
+    """Limits of one loop. Shares are of an iteration, as in the report's table of where its time goes; `idle` is the
+    sum of all that leave the GPU idle, the last ones are leaves of the time tree.
+    """
 
     iteration_time: Time | None = Field(
         default=None, description="at most this long: without the profiler where that time is known, else as recorded"
@@ -52,6 +61,17 @@ class Budget(Frozen):
         default=None, description="GPUs exchange data, and nothing else runs, at most this share"
     )
     compute: Share | None = Field(default=None, description="kernels or graphs run at least this share")
+    computing: Share | None = _leaf("computing")
+    exposed_copy: Share | None = _leaf("exposed_copy")
+    submitting: Share | None = _leaf("submitting")
+    host_work: Share | None = _leaf("host_work")
+    compiling: Share | None = _leaf("compiling")
+    allocating: Share | None = _leaf("allocating")
+    input: Share | None = _leaf("input")
+    blocked: Share | None = _leaf("blocked")
+    sync: Share | None = _leaf("sync")
+    dependency: Share | None = _leaf("dependency")
+    outside: Share | None = _leaf("outside")
 
     @model_validator(mode="after")
     def _limits_something(self) -> Budget:

@@ -10,7 +10,11 @@ from pydantic import Field
 from gpudiag.model import Basis, Frozen, GainKind, Place, Severity, Tool, Verdict
 
 Doubt = Literal["none", "failing", "same_idleness"]
-Limit = Literal["iteration_time", "launches", "idle", "exposed_copies", "exposed_communication", "compute"]
+Limit = Literal[
+    "iteration_time", "launches", "idle", "exposed_copies", "exposed_communication", "compute",
+    "computing", "exposed_copy", "submitting", "host_work", "compiling", "allocating", "input", "blocked", "sync",
+    "dependency", "outside",
+]  # fmt: skip
 
 
 class BudgetCheck(Frozen):

@@ -17,7 +17,7 @@ from gpudiag.gate.result import (
     SuppressionCheck,
     UnknownRule,
 )
-from gpudiag.model import Place
+from gpudiag.model import Place, vocabulary
 from gpudiag.report import json_format
 from gpudiag.report.code_review.locations import common_folder
 from gpudiag.report.wording.words import BUDGET, SIZES, duration, plural
@@ -39,6 +39,7 @@ SUBJECTS = {
     "exposed_communication": "only exchanges data between GPUs {} of an iteration",
     "compute": "computes {} of an iteration",
 }
+LEAF = "spends {} of an iteration "  # its label follows
 BASES = {
     "unprofiled": "measured without the profiler",
     "recorded": "as recorded: the profiler's own cost is in it; give the real time with `--iteration-time` "
@@ -126,7 +127,8 @@ def budget_line(one: BudgetCheck) -> str:
     measured, allowed = figure(one.measured), figure(one.allowed)
     if measured == allowed and one.state == "broken":
         measured, allowed = EXACT[one.unit](one.measured), EXACT[one.unit](one.allowed)
-    said = f"{code(one.loop or one.budget)} {SUBJECTS[one.limit].format(measured)}, {bound} {allowed} allowed"
+    subject = SUBJECTS[one.limit] if one.limit in SUBJECTS else LEAF + vocabulary.LEAVES[one.limit].label
+    said = f"{code(one.loop or one.budget)} {subject.format(measured)}, {bound} {allowed} allowed"
     if one.state == "broken":
         said += f": {_beyond(one)}"
     causes = [f"{pct(share)} {_cause(key)}" for key, share in list(one.parts.items())[:CAUSES]]

@@ -79,9 +79,10 @@ def _timelines(
     for pair in pairs:
         repeats = _repeats(pair.base, middle[0], base, settings), _repeats(pair.head, middle[1], head, settings)
         own = given[0].times.get(pair.base.id, ()), given[1].times.get(pair.head.id, ())
-        change = loops.change(pair, repeats, own, settings, causes_differ=hidden_causes.changed(pair, found))
+        sure = hidden_causes.beyond_noise(pair, found, budget_parts, settings)
+        change = loops.change(pair, repeats, own, settings, causes_differ=hidden_causes.changed(pair, sure))
         if change:
-            changes.append(hidden_causes.credited(change, found, settings))
+            changes.append(hidden_causes.credited(change, sure, settings))
             doubted += compatibility.contradicted(pair, change, settings)
     if not changes:
         return _refused(sides, ["no loop in both has a time that can be compared: the reports are damaged."])

@@ -11,10 +11,29 @@ from typing import NamedTuple
 
 from gpudiag.compare import sentences
 from gpudiag.compare.loop_matching import Pair
+from gpudiag.compare.parts import time_parts
 from gpudiag.model import Finding, FindingChange, Loop, LoopChange
+from gpudiag.model.vocabulary import LEAVES
 
 BudgetParts = Mapping[str, Sequence[str]]
 """Code of a rule → the parts of the time budget that its findings explain."""
+
+
+def beyond_noise(
+    pair: Pair, findings: Sequence[FindingChange], parts: BudgetParts, settings: Mapping[str, float]
+) -> list[FindingChange]:
+    """Return the findings without those that came to this loop or left it while the time that they are about moved by
+    no more than recordings differ: they only crossed a threshold. Reports without a time tree cannot tell.
+    """
+    leaves = time_parts.leaves(((pair.base,), (pair.head,)), (1.0,), settings, quiet=False)
+    moved = {LEAVES[leaf.leaf].part for leaf in leaves if leaf.changed and leaf.leaf in LEAVES}
+    names = {"gone": pair.base.name, "new": pair.head.name}
+    return [
+        one
+        for one in findings
+        if not (leaves and parts.get(one.code) and names.get(one.state, "") == one.loop)
+        or moved.intersection(parts[one.code])
+    ]
 
 
 def changed(pair: Pair, findings: Sequence[FindingChange]) -> bool:

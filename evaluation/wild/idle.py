@@ -1,4 +1,4 @@
-"""What no finding accounts for of the time in which the GPUs do not compute, over the recordings of the wild corpus."""
+"""Time in which GPUs do not compute and that no finding explains, over the recordings of the wild corpus."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def test_the_last_iteration_ends_with_its_own_work() -> None:
     assert iterations_of(case)[-1]["end"] == 2_095_000, "the result is copied after it"
 
 
-def test_a_copy_at_the_end_of_each_iteration_belongs_to_the_last_one() -> None:
+def test_a_copy_that_ends_each_iteration_ends_the_last_one_too() -> None:
     step = launched(20, 100, ("gemm()", 2.0, 150.0, 30.0), ("relu()", 6.0, 185.0, 10.0))
     call = {"label": "copy", "name": "cudaMemcpyAsync", "start": 12, "duration": 3, "repeat": 20, "every": 100}
     copy = {"api_call": "copy", "kind": "memcpy", "copy_kind": "device_to_host", "start": 196, "duration": 8}

@@ -152,7 +152,7 @@ def test_tuning_gives_way_to_the_loop_that_it_is_for() -> None:
     assert found(after(tuning("matmul_of_another_tile()"), train)) == [("every norm", 60)]
 
 
-def test_a_kernel_timed_by_itself_gives_way_to_the_loop_that_runs_it() -> None:
+def test_a_kernel_timed_by_itself_gives_way_to_its_loop() -> None:
     train = launched(40, 100, ("norm()", 2, 10, 10), ("gemm()", 6, 22, 30), ("relu()", 10, 55, 10))
     case = after(launched(60, 50, ("gemm()", 2, 10, 30)), train)
     assert found(case) == [("every norm", 40)]

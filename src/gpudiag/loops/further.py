@@ -88,7 +88,7 @@ class Parts:
 
     @property
     def bounds(self) -> Bounds:
-        """When its iterations begin and end, in order."""
+        """Beginnings and ends of its iterations, in order."""
         return np.concatenate([one.bounds for one in sorted(self.each, key=lambda one: one.begins)])
 
 

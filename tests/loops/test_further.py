@@ -161,7 +161,7 @@ def test_a_kernel_timed_by_itself_gives_way_to_its_loop() -> None:
     assert found(other) == [("every norm", 40)], "what one kernel does before may fill memory block by block"
 
 
-def test_a_loop_that_loads_code_does_not_give_way_to_a_validation() -> None:
+def test_a_loop_that_loads_code_stays_beside_a_validation() -> None:
     train, check = launched(60, 100, *TRAIN), launched(20, 60, *CHECK)
     case = after(loading(train, 100, 60), check)
     assert found(case) == [("every gemm", 60), ("every eval", 20)]
@@ -172,7 +172,7 @@ def test_a_loop_that_loads_code_does_not_give_way_to_a_validation() -> None:
     assert [name for name, _ in found(longer)][1:] == ["every eval"], "what updates parameters trains"
 
 
-def test_an_operation_in_some_iterations_only_hides_none_of_a_real_run(tmp_path: Path) -> None:
+def test_an_operation_in_some_iterations_hides_no_real_run(tmp_path: Path) -> None:
     """Each of the 14 iterations transforms 40 pictures; some of cuFFT's kernels run in nine of them only."""
     con = database.create(small=True)
     ingest(ROOT / "fixtures" / "captures" / "fft_plan_cache" / "slow.sqlite.xz", con, tmp_path)

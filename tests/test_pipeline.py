@@ -93,7 +93,7 @@ def test_an_iteration_time_for_no_loop_names_the_nearest(export: Path) -> None:
 
 def test_a_threshold_can_be_overridden(export: Path) -> None:
     assert "H01" in {f.code for f in explain([export]).findings}
-    report = explain([export], Options(overrides={"H01.min_idle_share": 0.99}))
+    report = explain([export], Options(overrides={"H01.min_share": 0.99}))
     assert "H01" not in {f.code for f in report.findings}
 
 

@@ -151,7 +151,7 @@ def test_rule_thresholds_reuse_a_store_and_settings_do_not(
     unread(monkeypatch)
     assert said(known.capture, overrides={"settings.max_ops": 200.0}) == short
     assert said(known.capture) == known.report
-    assert said(known.capture, overrides={"H01.min_idle_share": 0.99}) != known.report
+    assert said(known.capture, overrides={"H01.min_share": 0.99}) != known.report
 
 
 def test_a_typing_error_does_not_cost_reading_again(known: Known, monkeypatch: pytest.MonkeyPatch) -> None:

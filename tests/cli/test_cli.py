@@ -80,12 +80,12 @@ def test_explain_prints_json(pipeline: Stub) -> None:
 
 def test_arguments_reach_the_pipeline(pipeline: Stub, tmp_path: Path) -> None:
     times = ("--iteration-time", "3.57ms", "--iteration-time", "a=b=12 us")
-    rest = ("--set", "H01.min_idle_share=3e-1", "--no-cache")
+    rest = ("--set", "H01.min_share=3e-1", "--no-cache")
     run("explain", "a.sqlite", "b.csv", "--rules", str(tmp_path), *rest, *times)
     assert pipeline.call == pipeline.call | {
         "paths": (Path("a.sqlite"), Path("b.csv")),
         "rule_dirs": (tmp_path,),
-        "overrides": {"H01.min_idle_share": 0.3},
+        "overrides": {"H01.min_share": 0.3},
         "iteration_times": {"": 3.57e6, "a=b": 12e3},
         "cached": False,
     }
@@ -116,7 +116,7 @@ def test_a_threshold_that_is_no_number_is_named(pipeline: Stub, value: str) -> N
 def test_a_threshold_without_sense_is_refused(pipeline: Stub, argument: str) -> None:
     result = run("explain", "a.sqlite", "--set", argument)
     assert result.exit_code == 2
-    assert "is not like H01.min_idle_share=0.3" in result.stderr
+    assert "is not like H01.min_share=0.3" in result.stderr
 
 
 def test_output_goes_to_the_file_alone(pipeline: Stub, tmp_path: Path) -> None:

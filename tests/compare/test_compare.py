@@ -564,7 +564,7 @@ def test_only_thresholds_of_the_comparison_can_be_set(tmp_path: Path) -> None:
     sides = saved(tmp_path, "a.json", report(loop(10.0))), saved(tmp_path, "b.json", report(loop(13.0)))
     lenient = CliRunner().invoke(main, ["diff", *sides, "--set", "settings.diff_least=0.5"])
     assert lenient.stdout.startswith("noise")
-    assert CliRunner().invoke(main, ["diff", *sides, "--set", "H01.min_idle_share=0.5"]).exit_code == 2
+    assert CliRunner().invoke(main, ["diff", *sides, "--set", "H01.min_share=0.5"]).exit_code == 2
 
 
 # Thresholds and times that make no sense, and reports that tell less.

@@ -269,6 +269,8 @@ def assert_priced_apart(report: Report, code: str, whole: str, part: str) -> Non
 
 def test_time_between_iterations_counts_beside_their_own() -> None:
     """Pauses add 25 µs to each iteration of 100 µs, and 30 % of both are idle in them."""
-    [finding] = ranked((rule("A01"), [{"loop": 0, "idle_intervals": None, "share": 0.3, "beside_ns": 25_000}]))[0]
+    [finding] = ranked((rule("A01"), [{"loop": 0, "idle_intervals": None, "share": 0.3, "added_between_ns": 25_000}]))[
+        0
+    ]
     assert finding.gain.before_ms == pytest.approx(0.125)
     assert finding.gain.after_ms == pytest.approx(0.0875)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.corpus import ROOT
+from evaluation.corpus import ROOT, Case
 from gpudiag.model import vocabulary
 from gpudiag.pipeline import explain
 from gpudiag.report.markdown import render
@@ -21,16 +21,14 @@ NEAR = 0.001  # of a loop's time
 
 
 @pytest.mark.capture
-def test_leaves_are_all_of_a_loops_time_and_never_claimed_twice() -> None:
-    cases = [*labelled("slow"), *labelled("healthy")]
-    assert len(cases) > 40
-    for case in cases:
-        for loop in report_of(*case.captures).run.loops:
-            assert list(loop.tree) == [leaf for leaf in vocabulary.LEAVES if leaf in loop.tree], str(case)
-            assert sum(leaf.share for leaf in loop.tree.values()) == pytest.approx(1), str(case)
-            for name, leaf in loop.tree.items():
-                assert 0 <= leaf.claimed <= leaf.share * (1 + 1e-9), (str(case), name)
-                assert name != "computing" or not leaf.claimed
+@pytest.mark.parametrize("case", [*labelled("slow"), *labelled("healthy")], ids=str)
+def test_leaves_are_all_of_a_loops_time_and_never_claimed_twice(case: Case) -> None:
+    for loop in report_of(*case.captures).run.loops:
+        assert list(loop.tree) == [leaf for leaf in vocabulary.LEAVES if leaf in loop.tree]
+        assert sum(leaf.share for leaf in loop.tree.values()) == pytest.approx(1)
+        for name, leaf in loop.tree.items():
+            assert 0 <= leaf.claimed <= leaf.share * (1 + 1e-9), name
+            assert name != "computing" or not leaf.claimed
 
 
 def busy(file: Path, start: int, end: int) -> float:

@@ -127,7 +127,7 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 def test_thresholds_cannot_change_what_was_found(tmp_path: Path) -> None:
     path = save(tmp_path, json_format.render(samples.healthy()))
     with pytest.raises(GpudiagError, match="apply to captures only"):
-        pipeline.report([path], Options(overrides={"H01.min_idle_share": 0.3}))
+        pipeline.report([path], Options(overrides={"H01.min_share": 0.3}))
 
 
 def test_a_trace_larger_than_any_report_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

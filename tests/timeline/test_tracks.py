@@ -65,8 +65,8 @@ def test_the_iteration_drawn_is_the_one_nearest_to_the_median(real: tuple[Report
 def test_findings_are_marked_where_they_point(real: tuple[Report, Picture]) -> None:
     report, picture = real
     assert picture.overview is not None
-    assert picture.loops[0].marked == picture.overview.marked == {report.findings[0].rank}
-    (row,) = rows_of(picture.loops[0], "finding")
+    assert picture.loops[0].marked == picture.overview.marked == {finding.rank for finding in report.findings}
+    row, *_ = rows_of(picture.loops[0], "finding")
     names = picture.loops[0].names
     named = {names[part.name].short for part in row.slices if part.kind == "mark"}
     assert named == {"cudaStreamSynchronize"}

@@ -32,7 +32,7 @@ def explain(
     paths: captures in any form that the command line reads, given together as there; or one saved report.
     iteration_time: how long one iteration takes without the profiler: "3.57ms" or a timedelta, for the longest loop;
     or a mapping from loop name to time. rules: folders of your own rules. overrides: other thresholds, such as
-    {"H01.min_idle_share": 0.3}.
+    {"H01.min_share": 0.3}.
 
     Only a part: range, such as "2s:5s", "250ms:" or ":5s" since the capture began; nvtx, messages of ranges; device,
     CUDA device numbers; process, ids or names of executables; rank. What is given must all hold.

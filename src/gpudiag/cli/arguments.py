@@ -27,7 +27,7 @@ def _thresholds(_: click.Context, __: click.Parameter, values: tuple[str, ...]) 
     for value in values:
         match = re.fullmatch(r"([\w-]+\.\w+)=(.+)", value)
         if not match:
-            raise click.BadParameter(f"{value!r} is not like H01.min_idle_share=0.3.")
+            raise click.BadParameter(f"{value!r} is not like H01.min_share=0.3.")
         try:
             number = float(match[2])
         except ValueError:

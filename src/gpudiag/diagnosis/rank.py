@@ -46,7 +46,7 @@ NOT_EVIDENCE = {
     "recoverable_high",
     "nvtx_path",
     "api_calls",
-    "beside_ns",
+    "added_between_ns",
     "gpu_ops",
     "ranges",
     "profiles",

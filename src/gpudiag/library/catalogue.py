@@ -105,7 +105,7 @@ class Library:
         return section.model_copy(update=texts)
 
     def with_overrides(self, values: Mapping[str, float]) -> Library:
-        """The library with other thresholds: `H01.min_idle_share` or `settings.idle_noise_ns` → value.
+        """The library with other thresholds: `H01.min_share` or `settings.idle_noise_ns` → value.
 
         A rule may also be named by its id: `launch-bound.min_idle_share`.
         """

@@ -79,9 +79,12 @@ def _look_further(
 
 
 def _ended_before(found: Found, loops: list[Found], process: int) -> bool:
-    """Return whether a loop was over when the annotated iterations began: warm-up or tuning, which repeat as well."""
+    """Return whether no iteration of a loop began after the annotated ones did: warm-up or tuning, which repeat as well.
+
+    The GPU may still work on the last of them when the host is in an annotated one.
+    """
     annotated = [run.bounds[0, 0] for loop in loops for run in loop.runs if run.process == process]
-    return bool(annotated) and max(run.bounds[-1, 1] for run in found.runs) <= min(annotated)
+    return bool(annotated) and max(run.bounds[-1, 0] for run in found.runs) <= min(annotated)
 
 
 def _add(loops: list[Found], found: Found, process: int, owners: Mapping[int, tuple[str, int]]) -> None:

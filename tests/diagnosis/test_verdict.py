@@ -55,8 +55,8 @@ def test_an_idle_gpu_without_a_finding_is_not_called_healthy() -> None:
     run, verdict = judged(program())
     assert verdict.state == "cannot_tell"
     assert verdict.text == (
-        "The GPU computes only 40 % of `iter`; 54 % it waits for a host that is busy elsewhere, in `step` (`train.py:31`),"
-        " and no rule that could be evaluated names a fix."
+        "The GPU computes only 40 % of `iter`; 54 % it waits for a host that is busy elsewhere,"
+        " in `step` (`train.py:31`), and no rule that could be evaluated names a fix."
     )
     assert sum(run.loops[0].budget.values()) == pytest.approx(1)
     assert set(run.loops[0].budget) == set(vocabulary.BUDGET)

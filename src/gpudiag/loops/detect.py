@@ -79,7 +79,7 @@ def _look_further(
 
 
 def _ended_before(found: Found, loops: list[Found], process: int) -> bool:
-    """Return whether no iteration of a loop began after the annotated ones did: warm-up or tuning, which repeat as well.
+    """Return whether no iteration of a loop began after the annotated ones did: warm-up and tuning repeat as well.
 
     The GPU may still work on the last of them when the host is in an annotated one.
     """

@@ -36,7 +36,7 @@ def test_what_a_fix_needs_comes_before_it() -> None:
 
 
 def test_what_is_worth_little_beside_it_waits() -> None:
-    findings = found((rule("A01", after=("B01",)), [0, 1, 2, 3, 4, 5]), (rule("B01"), [6, 7]))
+    findings = found((rule("A01", after=("B01",)), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]), (rule("B01"), [0, 1]))
     assert codes(findings) == ["A01", "B01"]
     assert findings[0].after == ()
 

@@ -79,6 +79,10 @@ create macro is_data_loader(file) as
     'webdataset/|datasets/iterable_dataset'
   );
 
+-- Whether a Python file is one in whose functions threads wait for one another, for a queue or for a socket.
+create macro is_waiting_file(file) as
+  regexp_matches(file, '/(threading|queue|selectors|socket|subprocess|multiprocessing/(connection|popen_fork))\.py$');
+
 -- Whether a Python stack (frames, innermost first) was inside a data loader.
 create macro in_data_loader(frames) as len(list_filter(frames, lambda f: is_data_loader(f.file))) > 0;
 

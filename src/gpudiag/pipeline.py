@@ -180,9 +180,13 @@ def _found_nothing(
         too_little = "too little GPU work was recorded"
         not_evaluated += [Unevaluated(code=rule.code, title=rule.title, reason=too_little) for rule in clear]
         return (), not_evaluated
-    open_ = {rule.code: reason for rule in clear if (reason := time_tree.undecided(rule, run.loops))}
-    not_evaluated += [Unevaluated(code=r.code, title=r.title, reason=open_[r.code]) for r in clear if r.code in open_]
-    return tuple(rule for rule in clear if rule.code not in open_), not_evaluated
+    undecided = {rule.code: reason for rule in clear if (reason := time_tree.undecided(rule, run.loops))}
+    not_evaluated += [
+        Unevaluated(code=rule.code, title=rule.title, reason=undecided[rule.code])
+        for rule in clear
+        if rule.code in undecided
+    ]
+    return tuple(rule for rule in clear if rule.code not in undecided), not_evaluated
 
 
 def next_steps(paths: Sequence[Path], options: Options = DEFAULT) -> NextSteps:

@@ -9,6 +9,7 @@ from gpudiag.compare import hidden_causes
 from gpudiag.compare.hidden_causes import Behind, BudgetParts
 from gpudiag.compare.loop_matching import Pair
 from gpudiag.model import Finding, FindingChange, Place, Report
+from gpudiag.text.format import base_name
 
 ORDER = (
     "new", "worse", "now_visible", "gone", "better", "no_longer_visible", "unchanged", "not_evaluated",
@@ -88,7 +89,7 @@ def _ways(twins: Mapping[int, int]) -> Iterable[tuple[Literal["fingerprint", "pl
 def _sites(finding: Finding) -> set[tuple[str, str, str]]:
     """Places without what edits move: folders and line numbers."""
     return {
-        ((place.file or "").rsplit("/", 1)[-1], place.function or "", place.kernel or "")
+        (base_name(place.file or ""), place.function or "", place.kernel or "")
         for place in finding.where
         if place.file or place.function or place.kernel
     }

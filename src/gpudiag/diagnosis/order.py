@@ -6,11 +6,13 @@ no finding with an expected gain is: where most of what the GPU does not compute
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import duckdb
 
+from gpudiag.diagnosis import time_tree
 from gpudiag.model import SEVERITIES
 from gpudiag.replay.gains import AppliedFixes, GainCalculator, PricedFinding
 
@@ -25,9 +27,7 @@ def by_worth(
     A fix that is worth little alone may be worth much once another one is made: it then moves up from `minor`.
     """
     left, hidden = list(worth), [item for item in minor if item.expected]
-    leading = [item for item in worth if item.loop is not None and _leads(ledger.con, item)]
-    sure = {item.key for item in leading if _sure(item)}
-    whole = [item for item in leading if item.key not in sure]
+    whole = _leading_bounds(ledger.con, worth)
     parts = {id(item): _part(item, item in whole, settings) for item in (*left, *hidden)}
     taken: dict[int | None, AppliedFixes] = defaultdict(AppliedFixes)
     ordered: list[tuple[PricedFinding, float, float]] = []
@@ -86,25 +86,25 @@ def _part(item: PricedFinding, whole: bool, settings: Mapping[str, float]) -> fl
     return part if item.loop is None or _sure(item) or whole else part * settings["weight_bound"]
 
 
-def _leads(con: Connection, item: PricedFinding) -> bool:
-    """Return whether most of what a finding of a loop claims lies in the largest leaf of the loop's time tree."""
-    row = con.execute(
-        """
-        with claimed as (select unnest($keys::varchar[]) as key, unnest($ns::double[]) as ns),
-        placed as (
-            select c.ns, i.leaf from claimed c join idle_interval i on c.key = 'interval:' || i.idle_interval
-            union all
-            select c.ns, 'exposed_' || w.class from claimed c join loop_gpu_op w on c.key = 'op:' || w.op
-            where w.loop = $loop and w.class <> 'compute'
-        ),
-        largest as (
-            select leaf from loop_tree where loop = $loop and leaf <> 'computing' order by ns desc, leaf limit 1
-        )
-        select 2 * sum(ns) filter (leaf in (from largest)) >= (select sum(ns) from claimed) from placed
-        """,
-        {"keys": list(item.claim), "ns": list(item.claim.values()), "loop": item.key},
-    ).fetchone()
-    return bool(row and row[0])
+def _leading_bounds(con: Connection, worth: Sequence[PricedFinding]) -> list[PricedFinding]:
+    """Return the bounds that are mostly about the largest leaf of their loop, where no sure finding is about it."""
+    bounded = {item.loop.id for item in worth if item.loop is not None and not _sure(item)}
+    if not bounded:
+        return []
+    largest = time_tree.largest_leaves(con)
+    leading = [
+        item
+        for item in worth
+        if item.loop is not None and item.loop.id in bounded and _leads(con, item, item.loop.id, largest)
+    ]
+    sure = {item.key for item in leading if _sure(item)}
+    return [item for item in leading if item.key not in sure]
+
+
+def _leads(con: Connection, item: PricedFinding, loop: int, largest: Mapping[int, str]) -> bool:
+    """Return whether most of what a finding claims lies in the largest leaf of its loop's time tree."""
+    placed = time_tree.by_leaf(con, loop, item.claim)
+    return loop in largest and 2 * placed.get(largest[loop], 0.0) >= math.fsum(item.claim.values()) > 0
 
 
 def _key(

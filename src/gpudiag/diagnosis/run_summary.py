@@ -16,7 +16,7 @@ from gpudiag.library.rule_file import near
 from gpudiag.model import Input, KernelUse, Loop, Note, Run
 from gpudiag.model.vocabulary import BUDGET, FRAMEWORKS
 from gpudiag.selection.summary import selected
-from gpudiag.text.format import clean, code
+from gpudiag.text.format import base_name, clean, code
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -59,7 +59,7 @@ def _programs(con: Connection) -> tuple[str, ...]:
     rows = con.execute(
         "select distinct p.name from process p semi join gpu_op g on g.process = p.id where p.name is not null"
     ).fetchall()
-    return tuple(sorted({clean(name.replace("\\", "/").rsplit("/", 1)[-1]) for (name,) in rows} - {""}))
+    return tuple(sorted({clean(base_name(name)) for (name,) in rows} - {""}))
 
 
 def _loops(con: Connection, settings: Mapping[str, float], iteration_times: Mapping[str, float]) -> tuple[Loop, ...]:

@@ -80,10 +80,25 @@ def _claimed(
     con: Connection, loop: int, merged: bounds.Claim, items: Sequence[PricedFinding], times: Mapping[str, int]
 ) -> dict[str, float]:
     """Return the time that findings account for, by leaf (ns), never more than the leaf holds."""
+    found = {leaf: min(ns, times.get(leaf, 0)) for leaf, ns in by_leaf(con, loop, merged).items()}
+    for item in items:
+        left = item.claim.get(bounds.WHOLE, 0.0) * item.inside or (
+            _untested_share(item) * item.total_ns if item.untested else 0.0
+        )
+        for leaf, words in LEAVES.items():
+            if left > 0 and leaf in times and leaf != COMPUTING and words.part in item.rule.budget:
+                taken = min(left, times[leaf] - found.get(leaf, 0.0))
+                found[leaf] = found.get(leaf, 0.0) + taken
+                left -= taken
+    return found
+
+
+def by_leaf(con: Connection, loop: int, claim: bounds.Claim) -> dict[str, float]:
+    """Return the time of a claim in each leaf of a loop's tree (ns). The claim stays in table `claim`."""
     con.execute("create or replace temp table claim (key varchar, ns double)")
-    if merged:
+    if claim:
         con.execute(
-            "insert into claim select unnest(?::varchar[]), unnest(?::double[])", [list(merged), list(merged.values())]
+            "insert into claim select unnest(?::varchar[]), unnest(?::double[])", [list(claim), list(claim.values())]
         )
     rows = con.execute(
         """
@@ -95,17 +110,15 @@ def _claimed(
         """,
         [loop],
     ).fetchall()
-    found = {leaf: min(float(ns), times.get(leaf, 0)) for leaf, ns in rows}
-    for item in items:
-        left = item.claim.get(bounds.WHOLE, 0.0) * item.inside or (
-            _untested_share(item) * item.total_ns if item.untested else 0.0
-        )
-        for leaf, words in LEAVES.items():
-            if left > 0 and leaf in times and leaf != COMPUTING and words.part in item.rule.budget:
-                taken = min(left, times[leaf] - found.get(leaf, 0.0))
-                found[leaf] = found.get(leaf, 0.0) + taken
-                left -= taken
-    return found
+    return {leaf: float(ns) for leaf, ns in rows}
+
+
+def largest_leaves(con: Connection) -> dict[int, str]:
+    """Return the largest leaf of each loop's tree but computing, by loop."""
+    rows = con.execute(
+        "select loop, arg_max(leaf, (ns, leaf)) from loop_tree where leaf <> ? group by loop", [COMPUTING]
+    ).fetchall()
+    return dict(rows)
 
 
 def undecided(rule: Rule, loops: Sequence[Loop]) -> str | None:

@@ -8,15 +8,14 @@ import duckdb
 
 from gpudiag.diagnosis.kernels import MOST
 from gpudiag.model import Finding, Gain, Loop, Note, NotEvaluated, Rule, Run, Verdict
-from gpudiag.model.vocabulary import BUDGET, LEAVES
+from gpudiag.model.vocabulary import LEAVES
 from gpudiag.replay.gains import GainCalculator
 from gpudiag.replay.simulate import Doubt
-from gpudiag.text.format import clause, clean, code, dur, pct
+from gpudiag.text.format import base_name, clause, clean, code, dur, pct
 
 Connection = duckdb.DuckDBPyConnection
 
 WHOLE = "the recorded work"
-NOT_COMPUTING = {key: words.does for key, words in BUDGET.items() if key != "compute"}
 
 
 def verdict(
@@ -102,7 +101,7 @@ def _instead(loop: Loop) -> str:
     place = next((place for one in loop.unclaimed if one.leaf == name for place in one.where if place.file), None)
     if place is None:
         return text
-    file = (place.file or "").replace("\\", "/").rsplit("/", 1)[-1]
+    file = base_name(place.file or "")
     return f"{text}, in {code(place.function or file)} ({code(f'{file}:{place.line}')})"
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from gpudiag.gate.budgets import MEASURES, lacks
 from gpudiag.gate.config import LONGEST
 from gpudiag.model import Loop, Report
+from gpudiag.text.format import base_name
 
 HEAD = """\
 # What `gpudiag check` holds a capture to. Figures are those of {files}, with a margin.
@@ -32,7 +33,7 @@ fail_on = "high"                           # info, low, medium or high
 
 def text(report: Report, settings: Mapping[str, float], accept: str, baseline: str) -> str:
     """The file, ready to be written. accept: the command that writes the baseline."""
-    files = ", ".join(item.file.rsplit("/", 1)[-1] for item in report.inputs[:3]) or "one report"
+    files = ", ".join(base_name(item.file) for item in report.inputs[:3]) or "one report"
     parts = [HEAD.format(files=_shown(files), accept=_shown(accept), baseline=baseline)]
     loops = [loop for loop in report.run.loops if loop.share_of_span >= settings["start_min_share"]]
     parts += [_table(loop, name, settings) for name, loop in {_name(loop): loop for loop in reversed(loops)}.items()]

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from gpudiag.diagnosis import verdict as verdicts
 from gpudiag.model import Finding, Frozen, Loop, Row, Run, Selected, Verdict
+from gpudiag.model.vocabulary import BUDGET
 from gpudiag.next_steps import ncu_command
 from gpudiag.next_steps.candidates import KernelCandidate, LoopView, launches
 from gpudiag.text.format import byte_size, clean, code, num, pct, plural
@@ -168,11 +169,11 @@ def _no_kernel(view: LoopView) -> str:
     loop, heaviest = view.loop, view.heaviest
     saved = f"even {code(heaviest.name)} twice as fast saves {pct(heaviest.saved)}" if heaviest else "all are small"
     where, share = max(
-        ((name, loop.budget.get(name, 0.0)) for name in verdicts.NOT_COMPUTING),
+        ((name, loop.budget.get(name, 0.0)) for name in BUDGET if name != "compute"),
         key=lambda part: part[1],
         default=("", 0.0),
     )
-    why = f", while the GPU {verdicts.NOT_COMPUTING[where]} {pct(share)} of the time" if share > 1 - share else ""
+    why = f", while the GPU {BUDGET[where].does} {pct(share)} of the time" if share > 1 - share else ""
     return f"No kernel of {_loop_name(loop)} is worth profiling: {saved}{why}."
 
 

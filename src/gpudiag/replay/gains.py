@@ -65,16 +65,18 @@ class PricedFinding:
     @property
     def before_ms(self) -> float:
         """An iteration of its loop as it is (ms), with the time beside it that the finding is about as well."""
-        if self.loop is None:
-            return 0.0
-        beside = math.fsum(float(row.get("added_between_ns") or 0.0) for row in self.rows)
-        return (self.loop.iteration_ms_unprofiled or self.loop.iteration_ms) + beside / 1e6
+        return (self.loop.iteration_ms_unprofiled or self.loop.iteration_ms) + self.beside_ms if self.loop else 0.0
+
+    @property
+    def beside_ms(self) -> float:
+        """Time between two iterations that the finding is about as well (ms an iteration)."""
+        return math.fsum(float(row.get("added_between_ns") or 0.0) for row in self.rows) / 1e6
 
     @property
     def inside(self) -> float:
         """The part of what it is about that lies in its loop's own time, 0 to 1."""
-        beside = math.fsum(float(row.get("added_between_ns") or 0.0) for row in self.rows) / 1e6
-        return max(0.0, 1 - beside / (self.share * self.before_ms)) if beside and self.share > 0 else 1.0
+        saved = self.share * self.before_ms
+        return max(0.0, 1 - self.beside_ms / saved) if saved > 0 else 1.0
 
     @property
     def proven(self) -> float:

@@ -72,6 +72,11 @@ def num(value: float | None) -> str:
     return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 9.95 else f"{value:.2g}"
 
 
+def base_name(path: str) -> str:
+    """The last part of a path of any system."""
+    return path.replace("\\", "/").rsplit("/", 1)[-1]
+
+
 def plural(count: float | Sequence[object] | None, one: str, many: str | None = None) -> str:
     """A count with its noun: `{{ places|length|plural("place") }}` → `3 places`."""
     amount = len(count) if isinstance(count, Sequence) else count

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from gpudiag.diagnosis.source_location import PLACES
 from gpudiag.model import Finding, Gain, Loop, Remedy, vocabulary
 from gpudiag.text.escape import code, plain, prose
-from gpudiag.text.format import dur, pct
+from gpudiag.text.format import base_name, dur, pct
 
 FRAMEWORKS: dict[str, str] = {key: words.name if key != "any" else "" for key, words in vocabulary.FRAMEWORKS.items()}
 BUDGET = {key: f"**{words.label}**: {words.meaning}" for key, words in vocabulary.BUDGET.items()}
@@ -77,7 +77,7 @@ def unclaimed(loop: Loop) -> list[str]:
         label = vocabulary.LEAVES[one.leaf].label if one.leaf in vocabulary.LEAVES else one.leaf.replace("_", " ")
         text = f"{pct(one.share)} **{plain(label)}**"
         places = [
-            f"{code(place.function or place.file)} ({code(f'{_base(place.file)}:{place.line}')})"
+            f"{code(place.function or place.file)} ({code(f'{base_name(place.file)}:{place.line}')})"
             if place.file
             else f"the range {code(place.nvtx or '')}"
             for place in one.where
@@ -91,10 +91,6 @@ def unclaimed(loop: Loop) -> list[str]:
             said.append(f"the next CUDA call was {', '.join(code(name) for name in one.calls)}")
         lines.append(text + (f": {'; '.join(said)}" if said else ": the recording does not show what the host did"))
     return lines
-
-
-def _base(path: str) -> str:
-    return path.replace("\\", "/").rsplit("/", 1)[-1]
 
 
 def elsewhere(finding: Finding, listed: int) -> str:

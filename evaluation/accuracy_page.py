@@ -116,7 +116,7 @@ def headline(scores: Sequence[Score]) -> str:
         ),
     }
     lines = [f"* {what}: {result}." for what, result in found.items()]
-    for split in ("development", "validation"):
+    for split in corpus.SPLITS:
         part = [s for s in slow if s.split == split]
         lines.append(f"* First finding, {split} programs alone: {price_page.part(part, lambda s: s.hit)}.")
     return "\n".join(lines)
@@ -136,7 +136,7 @@ evaluation.scorecard` makes this page anew."""
 def _families(slow: Sequence[Score]) -> str:
     rows = []
     for family, name in FAMILIES.items():
-        for split in ("development", "validation"):
+        for split in corpus.SPLITS:
             part = [s for s in slow if s.family == family and s.split == split]
             if part:
                 placed, timed = [s for s in part if s.place is not None], [s for s in part if s.inside is not None]

@@ -23,6 +23,7 @@ WORKLOADS = ROOT / "fixtures" / "workloads"
 SPLIT = ROOT / "fixtures" / "split.yaml"
 PENDING = ROOT / "fixtures" / "pending.yaml"
 
+SPLITS = ("development", "validation")
 PENDING_KINDS = ("captures", "times", "profiles", "again")
 KERNEL_FAMILIES = "CKLW"  # shown by an Nsight Compute page, not by the timeline
 
@@ -83,7 +84,7 @@ class Case:
 def splits() -> dict[str, str]:
     """Program → development or validation."""
     document = yaml.safe_load(SPLIT.read_text())
-    return {slug: split for split in ("development", "validation") for slug in document[split]}
+    return {slug: split for split in SPLITS for slug in document[split]}
 
 
 @cache

@@ -27,7 +27,6 @@ PAGE = corpus.ROOT / "docs" / "diff.md"
 REPEATS = corpus.ROOT / "fixtures" / "repeats"
 GIVEN = 2  # unprofiled times a side; the other processes' are the truth then
 SAME_LOOP = 0.7  # an iteration found that is shorter than this part of the label's is another loop's
-SPLITS = ("development", "validation")
 NOTICE = "<!-- Written by `python -m evaluation.diff_score`; change the program or the captures instead. -->"
 HOW = """
 Every pair of variants in [the corpus](../fixtures/README.md) whose unprofiled times were measured is compared as a user
@@ -113,7 +112,10 @@ def pairs(found: dict[str, Report]) -> list[Pair]:
     for slug, split in corpus.splits().items():
         for name, ratio in corpus.label(slug).get("ratios", {}).items():
             base, head = name.split(" / ")
-            sides = [found[f"{slug}/{variant.replace(':', '-')}"] for variant in (base, head)]
+            names = [f"{slug}/{variant.replace(':', '-')}" for variant in (base, head)]
+            if not found.keys() >= set(names):
+                continue  # a fix whose time was measured need not have been recorded
+            sides = [found[one] for one in names]
             times = [_unprofiled(slug, variant, report) for variant, report in zip((base, head), sides, strict=True)]
             true = 1 / ratio["ratio"]
             blind = compare(sides[:1], sides[1:], *settings)
@@ -166,7 +168,7 @@ def _rates(rows: list[Pair]) -> list[str]:
     lines = [
         "| programs | | improvement | true ratio inside, of those compared | both, of all |", "|:--|:--|--:|--:|--:|"
     ]  # fmt: skip
-    for name in ("all", *SPLITS):
+    for name in ("all", *corpus.SPLITS):
         those = [row for row in rows if name in ("all", row.split)]
         for how, timed in (("one recording a side", False), (f"and {GIVEN} unprofiled times a side", True)):
             diffs = [(row.timed, row.timed_true) if timed else (row.blind, row.true) for row in those]

@@ -11,7 +11,6 @@ from evaluation.scoring import JOINED, Score, opened
 from gpudiag.model import Finding
 from gpudiag.pipeline import build_report
 
-SPLITS = ("development", "validation")
 # Causes that the rule catalogue prices by re-simulation; the others are bounds, rooflines or experiments.
 SIMULATED = frozenset(
     [
@@ -85,7 +84,7 @@ def headline(scores: Iterable[Score], stages: Sequence[Stage] = ()) -> list[str]
     lines.append(f"Pairs whose cause can be simulated that get an expected price: {expected}.")
     same = [s for s in timed if not s.other_fix]
     for name, those in (("all fixes", timed), ("fixes that are the priced ones", same)):
-        for split in ("", *SPLITS):
+        for split in ("", *corpus.SPLITS):
             chosen = [s for s in those if s.priced and (not split or s.split == split)]
             lines.append(f"Expected prices, {name}{', ' + split if split else ''}: {_accuracy(chosen)}.")
         blind = part([s for s in those if s.priced], lambda s: bool(s.blind_inside))

@@ -11,12 +11,16 @@ from typing import Any
 
 import yaml
 
+from evaluation import corpus
 from evaluation.corpus import ROOT
 
 WILD = ROOT / "fixtures" / "wild"
 BASE = "none"  # the variant without a planted fault
 SLOWER = 1.1  # times the base: a fault that costs less is no fault to find
-SPLITS = ("development", "validation")
+SPLITS = (
+    *corpus.SPLITS,
+    "first sight",
+)  # the last: written by somebody who has not seen the rules, scored as they came
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,7 @@ def _times(program: str, fault: str) -> tuple[float, float] | None:
 
 @cache
 def splits() -> dict[str, str]:
-    """Program → development or validation."""
+    """Program → one of SPLITS."""
     return {name: split for split, names in _document("split.yaml").items() for name in names}
 
 

@@ -110,7 +110,7 @@ def priced_report(
     con: Connection, library: Library, iteration_times: Mapping[str, float], file: Path | None = None
 ) -> tuple[Report, GainCalculator]:
     """The report, and the ledger that priced its findings and knows what each points at."""
-    from gpudiag.diagnosis import certainty, iteration_time_check, loop_share, run_summary, time_tree
+    from gpudiag.diagnosis import iteration_time_check, loop_share, run_summary, time_tree
     from gpudiag.diagnosis import verdict as verdicts
     from gpudiag.diagnosis.kernel_causes import with_causes
     from gpudiag.diagnosis.rank import rank
@@ -124,8 +124,6 @@ def priced_report(
     findings, minor = rank(con, evaluation, library, run.loops, run.frameworks, ledger)
     trees = time_tree.with_trees(con, run.loops, ledger.items.values(), library.setting_values)
     run = run.model_copy(update={"loops": trees})
-    findings = certainty.marked(findings, library.setting_values)
-    minor = certainty.marked(minor, library.setting_values)
     kernels = with_causes(con, run.kernels, evaluation, (*findings, *minor), library.setting_values)
     run = run.model_copy(update={"kernels": kernels})
     doubts = verdicts.doubts(run, ledger, findings)
@@ -191,7 +189,7 @@ def _found_nothing(
 
 def next_steps(paths: Sequence[Path], options: Options = DEFAULT) -> NextSteps:
     """Read the captures and say which kernels are worth a profile. Raises GpudiagError as `explain` does."""
-    from gpudiag.diagnosis import certainty, iteration_time_check, run_summary, time_tree
+    from gpudiag.diagnosis import iteration_time_check, run_summary, time_tree
     from gpudiag.diagnosis import verdict as verdicts
     from gpudiag.diagnosis.rank import rank
     from gpudiag.next_steps import candidates, proposals
@@ -209,7 +207,6 @@ def next_steps(paths: Sequence[Path], options: Options = DEFAULT) -> NextSteps:
         ledger = GainCalculator(con, settings, run.loops)
         findings, minor = rank(con, evaluation, library, run.loops, run.frameworks, ledger)
         run = run.model_copy(update={"loops": time_tree.with_trees(con, run.loops, ledger.items.values(), settings)})
-        findings = certainty.marked(findings, settings)
         verdict = verdicts.verdict(con, run, findings, settings, minor, verdicts.doubts(run, ledger, findings))
         options.progress("weighing kernels")
         loops = candidates.views(con, library, evaluation, run, findings, ledger)

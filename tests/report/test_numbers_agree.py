@@ -10,7 +10,7 @@ import pytest
 from captures import report_of
 from comparing import finding
 from evaluation import corpus
-from gpudiag.diagnosis import certainty, verdict
+from gpudiag.diagnosis import rank, verdict
 from gpudiag.model import EvidenceItem, Finding, Gain, Loop, Place, Report, Run, Tool, Verdict
 from gpudiag.report import markdown
 from gpudiag.report.code_review import checklist
@@ -90,7 +90,7 @@ def gain(after: float, low: float, high: float) -> Gain:
 
 
 def test_a_gain_that_may_be_nothing_says_the_range_first() -> None:
-    wide, sure = certainty.marked((finding(gain=g) for g in (gain(6.45, 5.25, 15.0), gain(6.45, 5.25, 9.0))), SETTINGS)
+    wide, sure = rank.marked((finding(gain=g) for g in (gain(6.45, 5.25, 15.0), gain(6.45, 5.25, 9.0))), SETTINGS)
     assert (wide.gain.uncertain, sure.gain.uncertain) == (True, False)
     report = of(wide)
     said = "between 0 % and 65 % of `step`"
@@ -106,7 +106,7 @@ def test_a_gain_that_may_be_nothing_says_the_range_first() -> None:
 
 
 def test_the_verdict_says_the_range_first() -> None:
-    (wide,) = certainty.marked([finding(gain=gain(6.45, 5.25, 15.0))], SETTINGS)
+    (wide,) = rank.marked([finding(gain=gain(6.45, 5.25, 15.0))], SETTINGS)
     text = verdict._top(of(wide).run, wide, SETTINGS["wide_interval"])
     assert text.endswith("would save between 0 % and 65 % of an iteration of `step`, with 57 % expected.")
 

@@ -79,6 +79,18 @@ create macro is_data_loader(file) as
     'webdataset/|datasets/iterable_dataset'
   );
 
+-- Whether a Python file belongs to a compiler.
+create macro is_compiler(file) as
+  regexp_matches(
+    file,
+    'jax/_src/(compiler|interpreters/(mlir|pxla))|torch/_(dynamo|inductor)/|triton/(compiler|runtime/jit)|'
+    'numba/core/(compiler|typeinfer|lowering|codegen)|numba/cuda/(compiler|codegen)|cupy/cuda/compiler'
+  );
+
+-- Whether a Python function only calls another one that says more: decorators, hooks and dispatch of frameworks.
+create macro is_wrapper(function) as
+  regexp_matches(function, '^(_.*|<.*|wrapp(er|ed)(_.*|)|inner|decorate_.*|profile_hook_.*|.*_impl|__call__)$');
+
 -- Whether a Python file is one in whose functions threads wait for one another, for a queue or for a socket.
 create macro is_waiting_file(file) as
   regexp_matches(file, '/(threading|queue|selectors|socket|subprocess|multiprocessing/(connection|popen_fork))\.py$');

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import duckdb
 
-from gpudiag.diagnosis import kernels, loop_names
+from gpudiag.diagnosis import kernels, loop_names, phases
 from gpudiag.diagnosis.order import by_worth
 from gpudiag.diagnosis.source_location import LOOKED_AT, places
 from gpudiag.evaluate.engine import Evaluation, plain
@@ -21,6 +21,7 @@ from gpudiag.model import (
     Finding,
     Fired,
     Framework,
+    Gain,
     Loop,
     Place,
     Remedy,
@@ -84,11 +85,29 @@ def rank(
         remedies = _remedies(item.rule, item.rows, library, frameworks, own)
         above = (other for other, *_ in ordered[: number - 1] if other.key == item.key)
         first = [other.rule.code for other in above if other.rule.code in item.rule.after]
-        return _finding(con, number, item, left, evaluation, remedies, rows_of_loops, first)
+        phase = phases.of_finding(con, item, settings["phase_part"])
+        return _finding(con, number, item, left, evaluation, remedies, rows_of_loops, first, phase)
 
     findings = [finding(number, item, left) for number, (item, *left) in enumerate(ordered, 1)]
     small = [finding(number, item, (1.0, 1 - item.share)) for number, item in enumerate(minor, len(ordered) + 1)]
-    return findings, small
+    return marked(findings, settings), marked(small, settings)
+
+
+def marked(findings: Iterable[Finding], settings: Mapping[str, float]) -> list[Finding]:
+    """The findings, those whose gain may be next to nothing marked as uncertain: pages then say the range first."""
+    return [
+        finding.model_copy(update={"gain": finding.gain.model_copy(update={"uncertain": True})})
+        if _uncertain(finding.gain, settings)
+        else finding
+        for finding in findings
+    ]
+
+
+def _uncertain(gain: Gain, settings: Mapping[str, float]) -> bool:
+    if gain.kind != "expected" or gain.interval is None:
+        return False
+    least, most = gain.interval
+    return least < settings["range_first"] and most - least > settings["wide_interval"]
 
 
 def _price_all(ledger: GainCalculator, fired: Sequence[Fired], loops: Sequence[Loop]) -> list[PricedFinding]:
@@ -144,6 +163,7 @@ def _finding(
     remedies: Sequence[Remedy],
     loop_rows: Mapping[int, Row],
     first: Sequence[str],
+    phase: Place | None,
 ) -> Finding:
     rule, loop = item.rule, item.loop
     rows = [{**row, "loop": loop.id} if loop else row for row in item.rows]
@@ -158,7 +178,7 @@ def _finding(
         severity=rule.severity, confidence=confidence, confidence_reason=" ".join(dict.fromkeys(reasons)) or None,
         fingerprint=fingerprint(rule, loop, where),
         gain=gain(item, left[1], left[0]),
-        where=where, evidence=evidence, evidence_labels=_labels(rule, rows, loop_row, evidence),
+        where=where, phase=phase, evidence=evidence, evidence_labels=_labels(rule, rows, loop_row, evidence),
         message=message(rule, rows, loop_rows),
         **_authored(rule, loop),
         remedies=tuple(remedies), after=tuple(first), references=rule.references,

@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 
-from gpudiag.diagnosis import iteration_time_check, loop_names, loop_share
+from gpudiag.diagnosis import iteration_time_check, loop_names, loop_share, phases
 from gpudiag.diagnosis.kernels import measured
 from gpudiag.errors import GpudiagError
 from gpudiag.library.catalogue import Library
@@ -65,7 +65,7 @@ def _programs(con: Connection) -> tuple[str, ...]:
 def _loops(con: Connection, settings: Mapping[str, float], iteration_times: Mapping[str, float]) -> tuple[Loop, ...]:
     """Loops that matter, longest first. Raises GpudiagError when an iteration time names no loop."""
     budgets: dict[int, dict[str, float]] = defaultdict(lambda: dict.fromkeys(BUDGET, 0.0))
-    counts, kernels = _counts(con), _kernels(con)
+    counts, kernels, parts = _counts(con), _kernels(con), phases.of_loops(con, settings)
     for loop, category, share in con.execute("select loop, category, share from loop_budget").fetchall():
         budgets[loop][category] = float(share)
     rows = con.execute(
@@ -80,7 +80,8 @@ def _loops(con: Connection, settings: Mapping[str, float], iteration_times: Mapp
             id=number, name=clean(name), marker=clean(marker) if marker else None,
             nvtx_path=clean(path) if path else None, source=source,
             iterations=iterations, processes=processes, iteration_ms=length / 1e6,
-            share_of_span=share, budget=budgets[number], kernels=kernels.get(number, ()), **counts.get(number, {}),
+            share_of_span=share, budget=budgets[number], kernels=kernels.get(number, ()),
+            phases=parts.get(number, ()), **counts.get(number, {}),
         )
         for number, name, marker, path, source, iterations, processes, length, share in rows
     ]  # fmt: skip

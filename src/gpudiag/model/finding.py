@@ -99,6 +99,9 @@ class Finding(Frozen):
     fingerprint: str = Field(description="stable over runs: code, loop and places, never times")
     gain: Gain
     where: tuple[Place, ...] = Field(default=(), description="places, worst first")
+    phase: Place | None = Field(
+        default=None, description="of the loop's phases the one that nearly all of its cost lies in, with that part"
+    )
     evidence: dict[str, Any] = Field(default_factory=dict, description="figures of the worst place; keys vary by rule")
     evidence_labels: dict[str, EvidenceLabel] = Field(
         default_factory=dict, description="of the figures that a report prints; empty where the rule declares none"

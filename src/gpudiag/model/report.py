@@ -39,6 +39,15 @@ class Unclaimed(Frozen):
     os_calls: tuple[str, ...] = Field(default=(), description="calls of the operating system in it, longest first")
 
 
+class Phase(Frozen):
+    """A part of each iteration: a line of the function that holds the loop, or an NVTX range below the loop's."""
+
+    name: str = Field(description="the NVTX range's name, or the function that the line calls")
+    place: Place
+    share: float = Field(description="part of the loop's time: its work and the idle time it causes, 0 to 1")
+    computing_share: float = Field(description="part of the loop's time in which the GPU computes its work, 0 to 1")
+
+
 class Loop(Frozen):
     """A repeated unit of work and where its time goes; `budget` is disjoint and sums to 1."""
 
@@ -71,6 +80,9 @@ class Loop(Frozen):
     )
     unclaimed: tuple[Unclaimed, ...] = Field(
         default=(), description="large parts of its idle, copy and communication time that no finding explains"
+    )
+    phases: tuple[Phase, ...] = Field(
+        default=(), description="the parts of an iteration worth naming, longest first; none where they are not known"
     )
     deciles_ms: tuple[float, float, float] | None = Field(
         default=None, description="1st, median and 9th of its iterations"

@@ -111,6 +111,7 @@ def environment() -> SandboxedEnvironment:
         "ranges": words.ranges,
         "budget": lambda loop: [row._replace(words=Safe(row.words)) for row in words.budget_rows(loop)],
         "marking": loop_names.marking,
+        "phases": lambda loop: Safe(words.phases(loop)),
         "unclaimed": lambda loop: [Safe(line) for line in words.unclaimed(loop)],
         "link": _link,
         "limit": kernel_words.limit,
@@ -195,6 +196,7 @@ def _summary(
                 "gain": Safe(words.gain(finding, loops)),
                 "places": [_place(p, folder, words.loop_of(finding, loops)) for p in finding.where[:PLACES]],
                 "more_places": Safe(words.elsewhere(finding, PLACES)),
+                "phase": Safe(words.phase(finding, loops)),
                 "evidence": [Safe(fact) for fact in evidence_words.news(finding)],
                 "several": _count(finding.evidence.get("places")) > 1,
                 "remedies": [

@@ -116,6 +116,7 @@ def _budget(loop: Loop, seen: Mapping[str, Any]) -> dict[str, Any]:
         "parts": parts,
         "summary": "; ".join(f"{row.share} {row.words.partition(':')[0].strip('*')}" for row in rows),
         "unprofiled": loop.iteration_ms_unprofiled is not None,
+        "phases": inline(f"By phase of the iteration: {words.phases(loop)}.") if loop.phases else "",
         "unclaimed": [inline(line) for line in words.unclaimed(loop)],
     }
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from gpudiag.diagnosis.source_location import PLACES
-from gpudiag.model import Finding, Gain, Loop, Remedy, vocabulary
+from gpudiag.model import Finding, Gain, Loop, Phase, Place, Remedy, vocabulary
 from gpudiag.text.escape import code, plain, prose
 from gpudiag.text.format import base_name, dur, pct
 
@@ -93,6 +93,29 @@ def unclaimed(loop: Loop) -> list[str]:
     return lines
 
 
+def phases(loop: Loop) -> str:
+    """`update (train.py:80) 55 %, rollout (train.py:79) 45 %`: the parts of an iteration; empty where none is known."""
+    return ", ".join(f"{_phase(phase)} {pct(phase.share)}" for phase in loop.phases[:PHASES])
+
+
+def phase(finding: Finding, loops: Mapping[int, Loop]) -> str:
+    """The phase of the iteration that a finding is about, with its length; empty where it is about several."""
+    loop, place = loop_of(finding, loops), finding.phase
+    known = loop.phases if loop and place else ()
+    one = next((one for one in known if place and _at(one.place) == _at(place)), None)
+    return f"{_phase(one)}, {pct(one.share)} of an iteration" if one else ""
+
+
+def _at(place: Place) -> tuple[str | None, str | None, int | None]:
+    """Return what tells a place of a phase from others."""
+    return place.nvtx, place.file, place.line
+
+
+def _phase(one: Phase) -> str:
+    at = f" ({code(f'{base_name(one.place.file)}:{one.place.line}')})" if one.place.file else ""
+    return f"{code(one.name)}{at}"
+
+
 def elsewhere(finding: Finding, listed: int) -> str:
     """`2 more places: 8.0 % of this cost`, for what the first places leave; empty where they are all of it.
 
@@ -111,6 +134,7 @@ def elsewhere(finding: Finding, listed: int) -> str:
 
 
 WHOLE = "the recorded work"  # of a loop that stands for all, when nothing was found that repeats
+PHASES = 6  # of a loop, named in its line
 HELD = PLACES  # a report holds no more places of a finding
 BRIEF = 40  # characters of a kernel name inside a sentence
 KINDS = {"expected": "expected", "upper_bound": "at most", "lower_bound": "at least"}

@@ -1,0 +1,66 @@
+-- A phase of a loop's iteration, with the loop's time in it: idle time counts to the phase whose call it delayed, the
+-- rest to the phases that submitted the work, by how long that ran.
+--   loop: references loop
+--   path: the NVTX range's path; null where the phase is a line
+--   file: the source file of the line that the phase is; null where it is an NVTX range
+--   line: the line in it
+--   function: what the line calls
+--   share: its part of the loop's time, 0 to 1
+--   computing_share: the part of the loop's time in which a GPU computes what the phase submitted, 0 to 1
+create view loop_phase as
+with worked as (
+  select
+    w.loop,
+    c.path,
+    c.file,
+    c.line,
+    c.function,
+    w.class = 'compute' as computes,
+    w.duration_ns / sum(w.duration_ns) over (partition by w.loop, w.class = 'compute') as part
+  from loop_gpu_op w
+  left join call_phase c on c.api_call = w.api_call
+),
+busy as (
+  select
+    loop,
+    leaf = 'computing' as computes,
+    sum(share) as share
+  from loop_tree
+  where leaf in ('computing', 'exposed_communication', 'exposed_copy')
+  group by all
+),
+parted as (
+  select
+    w.loop,
+    w.path,
+    w.file,
+    w.line,
+    w.function,
+    w.part * b.share as share,
+    case when w.computes then w.part * b.share else 0 end as computing
+  from worked w
+  join busy b on b.loop = w.loop and b.computes = w.computes
+  union all
+  select
+    i.loop,
+    c.path,
+    c.file,
+    c.line,
+    c.function,
+    (i."end" - i.start) / f.total_ns,
+    0
+  from idle_interval i
+  join loop_facts f on f.loop = i.loop
+  left join call_phase c on c.api_call = i.api_call
+)
+select
+  loop,
+  path,
+  file,
+  line,
+  function,
+  sum(share) as share,
+  sum(computing) as computing_share
+from parted
+where path is not null or line is not null
+group by loop, path, file, line, function;

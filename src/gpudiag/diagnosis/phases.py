@@ -1,0 +1,83 @@
+"""The phases of a loop's iteration: where its time goes by line or NVTX range, and which of them a finding is about."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+
+import duckdb
+
+from gpudiag.model import Phase, Place
+from gpudiag.replay import bounds
+from gpudiag.replay.gains import PricedFinding
+from gpudiag.text.format import base_name, clean
+
+Connection = duckdb.DuckDBPyConnection
+
+_Key = tuple[str | None, str | None, int | None, str | None]  # NVTX path, file, line, function
+
+
+def of_loops(con: Connection, settings: Mapping[str, float]) -> dict[int, tuple[Phase, ...]]:
+    """Loop → its phases that are worth naming, longest first; none where one phase is all of it."""
+    rows = con.execute(
+        """
+        select loop, path, file, line, function, share, computing_share from loop_phase where share >= ?
+        order by loop, share desc, path, file, line
+        """,
+        [settings["min_phase_share"]],
+    ).fetchall()
+    found: dict[int, list[Phase]] = defaultdict(list)
+    for loop, path, file, line, function, share, computing in rows:
+        place = _place((path, file, line, function))
+        found[loop].append(Phase(name=_name(place), place=place, share=share, computing_share=computing))
+    return {loop: _distinct(phases) for loop, phases in found.items() if len(phases) > 1}
+
+
+def of_finding(con: Connection, item: PricedFinding, part: float) -> Place | None:
+    """The phase in which at least this part of a finding's time lies, with the part that does; None where none is."""
+    claim = {key: ns for key, ns in item.claim.items() if key != bounds.WHOLE}
+    if item.loop is None or len(item.loop.phases) == 0 or not claim:
+        return None
+    rows = con.execute(
+        """
+        with claimed as (select unnest(?::varchar[]) as key, unnest(?::double[]) as ns),
+        called as (
+            select c.ns, i.api_call from claimed c join idle_interval i on c.key = 'interval:' || i.idle_interval
+            union all
+            select c.ns, w.api_call from claimed c join loop_gpu_op w on c.key = 'op:' || w.op
+        )
+        select p.path, p.file, p.line, p.function, sum(c.ns) as ns
+        from called c join call_phase p on p.api_call = c.api_call
+        group by p.path, p.file, p.line, p.function order by ns desc, p.path, p.file, p.line limit 1
+        """,
+        [list(claim), list(claim.values())],
+    ).fetchall()
+    whole = sum(claim.values())
+    if not rows or whole <= 0 or rows[0][4] < part * whole:
+        return None
+    *key, ns = rows[0]
+    return _place((key[0], key[1], key[2], key[3])).model_copy(update={"share": min(1.0, ns / whole)})
+
+
+def _place(key: _Key) -> Place:
+    path, file, line, function = key
+    if path is not None:
+        return Place(nvtx=clean(path))
+    return Place(file=file, line=line, function=clean(function) if function else None)
+
+
+def _name(place: Place) -> str:
+    if place.nvtx is not None:
+        return place.nvtx.rsplit(" / ", 1)[-1]
+    return place.function or f"{base_name(place.file or '')}:{place.line}"
+
+
+def _distinct(phases: list[Phase]) -> tuple[Phase, ...]:
+    """The phases, those of one name told apart by their lines."""
+    known = Counter(phase.name for phase in phases)
+    return tuple(
+        phase.model_copy(update={"name": f"{phase.name}, line {phase.place.line}"})
+        if known[phase.name] > 1 and phase.place.line is not None
+        else phase
+        for phase in phases
+    )

@@ -1,0 +1,106 @@
+"""The phases of an iteration, by Python samples or NVTX ranges, and the phase of a finding. All is synthetic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpudiag.diagnosis import phases
+from gpudiag.model import Phase, Place
+from gpudiag.report.wording import words
+from samples import launch_bound, launch_bound_finding
+from timelines import Case, launched, opened
+
+# A product that runs for 30 of each 100 µs, launched at 2, and a sum for 10, launched at 60.
+STEP = (("gemm()", 2.0, 10.0, 30.0), ("sum()", 60.0, 70.0, 10.0))
+MODULE = {"function": "<module>", "file": "/home/a/train.py", "line": 40}
+CALL = {"function": "_call_impl", "file": "/usr/lib/python3/dist-packages/torch/nn/modules/module.py", "line": 1787}
+FORWARD = {"function": "forward", "file": "/usr/lib/python3/dist-packages/torch/nn/modules/linear.py", "line": 9}
+OPTIMIZER = {"function": "step", "file": "/usr/lib/python3/dist-packages/torch/optim/adamw.py", "line": 220}
+
+
+def line(number: int) -> dict[str, Any]:
+    return {"function": "train_step", "file": "/home/a/train.py", "line": number}
+
+
+def sampled(time: float, *frames: Any) -> Case:
+    return {"time": time, "repeat": 40, "every": 100, "frames": [*frames, MODULE]}
+
+
+def found(case: Case) -> tuple[Phase, ...]:
+    with opened(case, "loop_phase", "call_phase") as con:
+        return phases.of_loops(con, {"min_phase_share": 0.02}).get(0, ())
+
+
+def shares(case: Case) -> dict[str, float]:
+    return {phase.name: pytest.approx(phase.share, abs=0.02) for phase in found(case)}
+
+
+def two_lines() -> Case:
+    case = launched(40, 100, *STEP)
+    case["py_sample"] = [sampled(5, FORWARD, CALL, line(10)), sampled(55, OPTIMIZER, line(11))]
+    return case
+
+
+def test_lines_of_the_function_that_holds_the_loop_are_phases() -> None:
+    assert shares(two_lines()) == {"forward": 0.6, "step": 0.4}
+    first, second = found(two_lines())
+    assert first.place == Place(file="/home/a/train.py", line=10, function="forward")
+    assert first.computing_share == pytest.approx(0.3, abs=0.02)
+    assert second.computing_share == pytest.approx(0.1, abs=0.02)
+
+
+def test_one_line_is_no_division() -> None:
+    case = launched(40, 100, *STEP)
+    case["py_sample"] = [sampled(5, FORWARD, line(10)), sampled(55, OPTIMIZER, line(10))]
+    assert found(case) == ()
+
+
+def test_without_samples_and_ranges_no_phase_is_named() -> None:
+    assert found(launched(40, 100, *STEP)) == ()
+
+
+def test_a_function_that_calls_itself_is_divided_where_it_is_entered() -> None:
+    case = launched(40, 100, *STEP)
+    case["py_sample"] = [sampled(5, line(3), line(10)), sampled(55, line(4), line(11))]
+    assert {phase.place.line for phase in found(case)} == {10, 11}
+
+
+def test_calls_of_one_function_from_two_lines_are_told_apart() -> None:
+    case = launched(40, 100, *STEP)
+    case["py_sample"] = [sampled(5, FORWARD, line(10)), sampled(55, FORWARD, line(11))]
+    assert shares(case) == {"forward, line 10": 0.6, "forward, line 11": 0.4}
+
+
+def test_ranges_below_the_loops_range_are_phases() -> None:
+    case = launched(40, 100, *STEP)
+    marks = {"repeat": 40, "every": 100}
+    case["nvtx_range"] = [
+        {"name": "step", "label": "step", "start": 0, "duration": 99, **marks},
+        {"name": "forward", "label": "forward", "parent": "step", "start": 1, "duration": 49, **marks},
+        {"name": "layer", "parent": "forward", "start": 2, "duration": 20, **marks},
+        {"name": "update", "parent": "step", "start": 50, "duration": 48, **marks},
+    ]
+    case["py_sample"] = [sampled(5, FORWARD, line(10)), sampled(55, OPTIMIZER, line(11))]
+    assert shares(case) == {"forward": 0.6, "update": 0.4}
+    assert [phase.place.nvtx for phase in found(case)] == ["step / forward", "step / update"]
+
+
+PHASES = (
+    Phase(name="forward", place=Place(file="/home/a/train.py", line=10), share=0.6, computing_share=0.3),
+    Phase(name="update", place=Place(nvtx="step / update"), share=0.4, computing_share=0.1),
+)
+
+
+LOOP = launch_bound().run.loops[0].model_copy(update={"phases": PHASES})
+
+
+def test_the_report_names_each_phase_with_its_place_and_share() -> None:
+    assert words.phases(LOOP) == "`forward` (`train.py:10`) 60 %, `update` 40 %"
+
+
+def test_a_finding_is_put_into_its_phase() -> None:
+    inside = launch_bound_finding(phase=Place(file="/home/a/train.py", line=10, share=0.9))
+    assert words.phase(inside, {LOOP.id: LOOP}) == "`forward` (`train.py:10`), 60 % of an iteration"
+    assert words.phase(launch_bound_finding(), {LOOP.id: LOOP}) == ""

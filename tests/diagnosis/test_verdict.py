@@ -89,6 +89,20 @@ def test_a_loop_whose_replay_is_held_is_not_healthy() -> None:
     assert "what sets its pace was not recorded" in verdict.text
 
 
+def test_a_loop_that_stands_still_between_iterations_is_not_healthy() -> None:
+    """One pause is no rhythm and fires no rule; the time of an iteration does not hold it."""
+    for pause, state in ((60, "healthy"), (20_000, "cannot_tell")):
+        case = launched(20, 1000, ("a()", 0, 5, 995))
+        later = launched(20, 1000, ("a()", 0, 5, 995), start=20_000 + pause)
+        marks = {"name": "iter", "duration": 999, "repeat": 20, "every": 1000}
+        case["nvtx_range"] = [{**marks, "start": 0}, {**marks, "start": 20_000 + pause}]
+        case["api_call"] += [{**row, "label": f"{row['label']} later"} for row in later["api_call"]]
+        case["gpu_op"] += [{**row, "api_call": f"{row['api_call']} later"} for row in later["gpu_op"]]
+        verdict = judged(case)[1]
+        assert verdict.state == state, pause
+    assert "it had nothing to do once, for 20.0 ms in all: 3" in verdict.text
+
+
 def test_what_fired_and_is_small_is_named_where_nothing_else_is() -> None:
     small = finding(Gain(kind="expected", basis="loop", loop=0, share=0.0))
     with opened(program(), *VIEWS) as con:

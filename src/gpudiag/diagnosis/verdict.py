@@ -82,6 +82,8 @@ def _of_timeline(
         )
     share, enough = steady_computing(run), settings["min_computing_share"]
     if share >= enough and computing(main) >= enough:
+        if paused := _paused(con, main, settings["most_paused_share"]):
+            return Verdict(state="cannot_tell", text=f"{paused}{small}")
         return Verdict(state="healthy", text=_healthy(con, run, main, settings))
     worst = (
         main if computing(main) < enough else min(run.loops, key=lambda one: (1 - computing(one)) * -one.share_of_span)
@@ -89,6 +91,26 @@ def _of_timeline(
     where = WHOLE if worst.source == "unknown" else code(worst.name)
     text = f"The GPU computes only {pct(computing(worst))} of {where}{_instead(worst)}"
     return Verdict(state="cannot_tell", text=f"{text}, and no rule that could be evaluated names a fix.{small}")
+
+
+def _paused(con: Connection, loop: Loop, most: float) -> str | None:
+    """A sentence on pauses between iterations that take more than this part of the time; None where they do not."""
+    row = con.execute(
+        """
+        select count(*), coalesce(sum(p.idle_ns), 0) as idle_ns,
+            sum(p.idle_ns) / (any_value(f.total_ns) / greatest(1, any_value(f.devices)) + sum(p."end" - p.start))
+        from loop_pause p join loop_facts f using (loop) where p.between and p.loop = ?
+        """,
+        [loop.id],
+    ).fetchone()
+    if row is None or row[2] is None or row[2] <= most:
+        return None
+    count = "once" if row[0] == 1 else f"{row[0]} times"
+    return (
+        f"The GPU computes {pct(computing(loop))} of {code(loop.name)}, but between its iterations it had nothing to do"
+        f" {count}, for {dur(row[1])} in all: {pct(row[2])} of the time from its first iteration to its last. Whether"
+        " that returns, only a recording of more iterations tells."
+    )
 
 
 def _instead(loop: Loop) -> str:

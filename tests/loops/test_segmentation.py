@@ -129,6 +129,21 @@ def test_a_convergence_test_ends_no_iteration(every: int) -> None:
     assert float(np.median(np.diff(begins((step * every + test) * 9)))) < len(step * every)
 
 
+def test_a_request_that_is_uploaded_and_answered_is_no_test() -> None:
+    layer = ["norm", "qkv", "attention", "project", "norm", "up", "act", "down"]
+    request = ["memcpy:host_to_device", *layer * 24, "memcpy:device_to_host"]
+    assert distances(request * 30) == {len(request)}
+
+
+def test_a_kernel_that_some_iterations_run_marks_no_level() -> None:
+    """A library picks another kernel for long batches: they come one, two or three apart."""
+    chance, sequence = random.Random(1), []
+    for _ in range(60):
+        middle = chance.choice(["norm_grad", "norm_grad_long"])
+        sequence += ["input", *["gemm", "gelu"] * 8, "loss", "gelu_grad", middle, *["gemm_grad"] * 8, "clip", "adam"]
+    assert float(np.median(np.diff(begins(sequence)))) == 30
+
+
 def test_iterations_of_varying_work_are_found() -> None:
     """An adaptive solver takes two to four steps of its own for each step of the optimiser."""
     chance, sequence = random.Random(3), []

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpudiag.loops.iteration_bounds import Ints, Settings
-from gpudiag.loops.submissions import COPY_BACK, Floats, Submissions
+from gpudiag.loops.submissions import COPY_BACK, UPLOAD, Floats, Submissions
 
 # Bounds on the cost of a search, not thresholds.
 _SEGMENTS = 300  # of a division that are compared, evenly spread
@@ -238,7 +238,8 @@ def _outermost(found: list[Division], events: Submissions, settings: Settings) -
         # A marker may lie in some of the iterations only: others of the same period tell the rest.
         level += [one for one in often[len(level) :] if any(same_period(one, other, settings) for other in level)]
         often = [one for one in often if one not in level]
-        if not _is_check(max(level, key=lambda one: one.quality), often, events, settings):
+        best = max(level, key=lambda one: one.quality)
+        if not (_is_check(best, often, events, settings) or _by_chance(level, best, often, settings)):
             break
     # Few long steps: what updates the weights tells a training step from its layers.
     steps = [one for one in seldom if _updates(one, events)]
@@ -263,15 +264,31 @@ def _updates(division: Division, events: Submissions) -> bool:
     return any(events.updates[kind] for kind in np.flatnonzero(division.content))
 
 
+def _by_chance(level: list[Division], best: Division, finer: list[Division], settings: Settings) -> bool:
+    """Return whether a level only shows in which iterations of a finer one some kernel runs.
+
+    A library picks another kernel for another size: it marks some of the iterations, now one apart, now three. A level
+    of its own has more to tell it by, or holds as many of the finer one's each time.
+    """
+    votes = max(one.votes for one in level)
+    for inner in finer:
+        if inner.quality < best.quality or votes > settings["loop_chance_votes"] * inner.votes:
+            continue
+        held = np.diff(np.searchsorted(inner.begins, best.begins))
+        if len(held) and np.bincount(held).max() < settings["loop_alike_share"] * len(held):
+            return True
+    return False
+
+
 def _is_check(outer: Division, finer: list[Division], events: Submissions, settings: Settings) -> bool:
     """Return whether a level only adds a small test, read back once, to several iterations of a finer one.
 
-    A convergence test or a log line every ten steps repeats as well as the steps do.
+    A convergence test or a log line every ten steps repeats as well as the steps do; unlike a step it uploads nothing.
     """
     kinds = len(events.names)
     total = np.bincount(events.kind, weights=events.ns, minlength=kinds)
     each = total / np.maximum(np.bincount(events.kind, minlength=kinds), 1)
-    read_back = np.array([COPY_BACK in name for name in events.names])
+    read_back, uploaded = (np.array([way in name for name in events.names]) for way in (COPY_BACK, UPLOAD))
     for inner in finer:
         often = inner.count >= settings["loop_check_every"] * outer.count
         several = np.count_nonzero(inner.content) >= settings["loop_check_kinds"]
@@ -280,6 +297,6 @@ def _is_check(outer: Division, finer: list[Division], events: Submissions, setti
         new = np.where(inner.content == 0, outer.content, 0.0)
         little = new.sum() <= settings["loop_check_share"] * outer.size
         little &= (new * each).sum() <= settings["loop_check_share"] * max((outer.content * each).sum(), 1.0)
-        if little and 0 < new[read_back].sum() <= settings["loop_check_reads"]:
+        if little and 0 < new[read_back].sum() <= settings["loop_check_reads"] and not new[uploaded].any():
             return True
     return False

@@ -15,6 +15,7 @@ Connection = duckdb.DuckDBPyConnection
 Floats = NDArray[np.float64]
 
 COPY_BACK = "device_to_host"
+UPLOAD = "host_to_device"
 _TABLE = 1 << 24  # values between which differences are looked up in a table
 COPIES = ("memcpy:", "memset:")
 GRAPH = "graph:"

@@ -238,8 +238,8 @@ def _outermost(found: list[Division], events: Submissions, settings: Settings) -
         # A marker may lie in some of the iterations only: others of the same period tell the rest.
         level += [one for one in often[len(level) :] if any(same_period(one, other, settings) for other in level)]
         often = [one for one in often if one not in level]
-        best = max(level, key=lambda one: one.quality)
-        if not (_is_check(best, often, events, settings) or _by_chance(level, best, often, settings)):
+        typical = max(level, key=lambda one: one.quality)
+        if not (_is_check(typical, often, events, settings) or _by_chance(level, typical, often, settings)):
             break
     # Few long steps: what updates the weights tells a training step from its layers.
     steps = [one for one in seldom if _updates(one, events)]

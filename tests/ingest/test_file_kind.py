@@ -37,8 +37,10 @@ NCU = b'==PROF== Connected\n"ID","Process ID","Process Name","Host Name","Kernel
         (NCU, "ncu_csv"),
         (b"\xef\xbb\xbf" + NCU[19:], "ncu_csv"),
         (b"NVR\x00\x02\x00", "ncu_rep"),
+        (TRACE, "torch"),
+        (b'[{"cat": "cpu_op", "ph": "X", "ts": 1}]', "torch"),
     ],
-    ids=["nsys-rep", "ncu-csv", "ncu-csv-bom", "ncu-rep"],
+    ids=["nsys-rep", "ncu-csv", "ncu-csv-bom", "ncu-rep", "torch", "torch-list"],
 )
 def test_supported_formats_whatever_the_name(tmp_path: Path, content: bytes, kind: str) -> None:
     file = tmp_path / "data.txt"
@@ -49,15 +51,15 @@ def test_supported_formats_whatever_the_name(tmp_path: Path, content: bytes, kin
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (TRACE, "trace of torch.profiler"), (SMI, "nvidia-smi log"),
+        (b'{"other": [{"ph": "X"}]}', "a trace for Chrome"), (b'{"a": 1}', "this is JSON"), (SMI, "nvidia-smi log"),
         (b"\xff\xfe" + SMI.decode().encode("utf-16-le"), "nvidia-smi log"), (TABLE, "nvidia-smi's table"),
         (b"# gpu    pwr  gtemp  mtemp     sm    mem\n    0    70     30     30      1      2\n", "nvidia-smi log"),
         (STATS, "nsys stats"), (PSTATS, "cProfile"), (b"PAR1aaaa", "single Parquet"), (b"", "empty"),
         (NCU.replace(b",", b";"), "separated by semicolons"),
         (b"\x89HDF\r\n\x1a\n", "HDF5"), (b"hello\n", "not a profile"), (bytes(range(256)), "not a profile"),
     ],
-    ids=["trace", "smi", "smi-utf16", "smi-table", "smi-dmon", "stats", "pstats", "parquet", "empty", "semicolons",
-         "hdf5", "text", "binary"],
+    ids=["trace", "json", "smi", "smi-utf16", "smi-table", "smi-dmon", "stats", "pstats", "parquet", "empty",
+         "semicolons", "hdf5", "text", "binary"],
 )  # fmt: skip
 def test_what_is_not_read_is_named(tmp_path: Path, content: bytes, words: str) -> None:
     file = tmp_path / "data.sqlite"
@@ -72,7 +74,7 @@ def test_a_compressed_foreign_file_is_named_by_the_users_path(tmp_path: Path) ->
     file.write_bytes(gzip.compress(TRACE))
     work = tmp_path / "work"
     work.mkdir()
-    with pytest.raises(GpudiagError, match="trace of torch") as error:
+    with pytest.raises(GpudiagError, match="holds no event of torch") as error:
         ingest(file, create(), work)
     assert str(error.value).startswith(f"{file}: ")
 

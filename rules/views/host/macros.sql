@@ -71,6 +71,17 @@ create macro names_input(message) as
 create macro names_operator(message) as
   regexp_matches(message, ', (op_id|seq) = \d+|^(aten|torch|autograd|onnx)::|^\{''(mod|traceMarker)''');
 
+-- Whether an annotation is the step of torch.profiler, which says itself what an iteration is.
+create macro names_profiler_step(message) as regexp_matches(message, '^ProfilerStep#?\d*$');
+
+-- Whether an annotation is one that PyTorch makes by itself, of a part of an iteration.
+create macro names_framework_phase(message) as
+  regexp_matches(
+    message,
+    '^(nccl:|c10d::|enumerate\(DataLoader\)|Optimizer\.|## .* ##$|DistributedDataParallel\.|FSDP::|FullyShardedDataParallel\.|'
+    'autograd::|Torch-Compiled Region)'
+  );
+
 -- Whether a file belongs to a data loader.
 create macro is_data_loader(file) as
   regexp_matches(

@@ -15,6 +15,7 @@ _Line = tuple[str, int | None, str | None, float | None]
 
 _LINES = 5  # lines a place: more is a listing, not a pointer
 PLACES = 8  # places a finding
+_UNKNOWN_LINE = "if(line is null, function, null)"  # where a recording names functions only, each is a place
 LOOKED_AT = 20  # rows a finding: each takes some queries, and a rule of the user's may give a thousand
 
 
@@ -78,9 +79,14 @@ def _lines(con: Connection, rule: Rule, row: Mapping[str, Any], loop: int | None
     lines: list[_Line] = [(f, n, fn, k / total) for f, n, fn, k in counted[:_LINES] if k / total >= least]
     # Where input was asked for comes before the code that prepared it: that is where the loader is set up.
     asked = _asked_for_input(con, calls) if calls else []
-    others = [line for line in lines if line[:2] not in {entry[:2] for entry in asked}]
+    others = [line for line in lines if _spot(line) not in map(_spot, asked)]
     # The samples inside the loader are those of the line that asked it: no share is counted twice.
     return asked + ([(*line[:3], None) for line in others] if asked else others)
+
+
+def _spot(line: _Line) -> tuple[str, int | str | None]:
+    file, number, function, _ = line
+    return file, function if number is None else number
 
 
 def _kernel_lines(con: Connection, row: Mapping[str, Any]) -> list[_Line]:
@@ -107,9 +113,9 @@ def _least(con: Connection) -> float:
 def _vote(con: Connection, calls: Sequence[int], condition: str) -> list[tuple[str, int | None, str | None, int]]:
     return con.execute(
         f"""
-        select file, line, min(function), count(*) as n from call_sample
+        select file, line, min(function) as named, count(*) as n from call_sample
         where api_call in (select unnest(?::integer[])) and file is not null and {condition}
-        group by file, line order by n desc, file, line
+        group by file, line, {_UNKNOWN_LINE} order by n desc, file, line, named
         """,
         [list(calls)],
     ).fetchall()
@@ -135,7 +141,8 @@ def _heading(con: Connection, calls: Sequence[int]) -> list[tuple[str, int | Non
         asof join (select thread, start, "end" from api_call where id in (select unnest(?::integer[]))) c
             on y.thread = c.thread and y.time <= c."end"
         where y.time >= c.start - setting('cpu_phase_ns') and user_frame(y.frames).file is not null
-        group by file, line order by n desc, file, line
+        group by user_frame(y.frames).file, user_frame(y.frames).line,
+            if(user_frame(y.frames).line is null, user_frame(y.frames).function, null) order by n desc, file, line
         """,
         [list(calls)],
     ).fetchall()
@@ -148,7 +155,8 @@ def _asked_for_input(con: Connection, calls: Sequence[int]) -> list[_Line]:
         select entry_file, entry_line, min(entry_function), count(*) / sum(count(*)) over () as part
         from call_sample
         where api_call in (select unnest(?::integer[])) and fetches_input and entry_file is not null
-        group by entry_file, entry_line order by part desc, entry_file, entry_line limit 1
+        group by entry_file, entry_line, if(entry_line is null, entry_function, null)
+        order by part desc, entry_file, entry_line limit 1
         """,
         [list(calls)],
     ).fetchall()

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import duckdb
 
 from gpudiag.ingest import unsupported
+from gpudiag.ingest.torch import document
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,12 @@ def _read_ncu_report(given: InputFile) -> None:
     report.read(given.file, given.con, given.workdir, given.shown)
 
 
+def _read_torch(given: InputFile) -> None:
+    from gpudiag.ingest.torch import reader
+
+    reader.read(given.file, given.con, given.workdir, given.shown, given.name)
+
+
 READERS: tuple[Reader, ...] = (
     Reader("nsys_sqlite", _by_its_tables, _read_nsys),
     Reader("nsys_parquet", _by_its_tables, _read_nsys),
@@ -115,6 +122,7 @@ READERS: tuple[Reader, ...] = (
     Reader("nsys_rep", _begins_with(b"NVIDIA Tegra Profiler Report"), _read_nsys_report),
     Reader("ncu_rep", _begins_with(b"NVR\x00"), _read_ncu_report),
     Reader("ncu_csv", _is_ncu_csv, _read_ncu_csv),
+    Reader("torch", document.begins, _read_torch),
 )
 
 

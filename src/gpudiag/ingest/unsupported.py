@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 READS = (
-    "gpudiag reads Nsight Systems exports (.sqlite, .nsys-rep), and Nsight Compute reports (.ncu-rep) and their CSV"
-    " (`ncu --csv --page raw`)"
+    "gpudiag reads Nsight Systems exports (.sqlite, .nsys-rep), traces of torch.profiler (.json, .json.gz), and Nsight"
+    " Compute reports (.ncu-rep) and their CSV (`ncu --csv --page raw`)"
 )
 UNKNOWN = f"this is not a profile that gpudiag knows; {READS}"
 DATABASE = f"this is an SQLite database, but not an Nsight Systems export; {READS}"
@@ -14,9 +14,8 @@ SEMICOLONS = (
     "this Nsight Compute page is separated by semicolons, as spreadsheets save it; give the CSV as"
     " `ncu --csv --page raw` wrote it, separated by commas"
 )
-TRACE = (
-    "this is a trace of torch.profiler (Kineto) or of Chrome, which is not read yet; capture the program with `nsys"
-    " profile`"
+_TRACE = (
+    "this is a trace for Chrome, but not as torch.profiler writes it; give what `prof.export_chrome_trace(…)` wrote"
 )
 _SMI_LOG = (
     "this is an nvidia-smi log, which is not read yet; it has no timeline to explain: capture the program with"
@@ -70,8 +69,11 @@ def of_text(text: str) -> str | None:
     """Return the message for a text file."""
     start = text.lstrip("\ufeff \t\r\n")
     if start[:1] in ("{", "["):
-        trace = re.search(r'"(traceEvents|schemaVersion|deviceProperties|ph)"', start)
-        return TRACE if trace else "this is JSON, but neither a trace nor, by its name, a saved report (.json)"
+        return (
+            _TRACE
+            if re.search(r'"ph"\s*:', start)
+            else "this is JSON, but neither a trace nor, by its name, a saved report (.json)"
+        )
     if re.match(r"<(!doctype\s+html|html|head|body)\b", start, re.IGNORECASE):
         return _WEB_PAGE
     first = start.partition("\n")[0].lower()

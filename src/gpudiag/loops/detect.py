@@ -36,12 +36,23 @@ def detect(con: Connection, part: SelectedRanges = WHOLE) -> None:
     if part.repeats(settings["min_iterations"]):
         loops = part.found(owners)
     else:
-        loops = part.whole_iterations(con, loops_from_nvtx(con, settings, owners))
+        loops = part.whole_iterations(con, _with_work(con, loops_from_nvtx(con, settings, owners), settings))
         for (process,) in con.execute("select distinct process from gpu_op order by 1").fetchall():
             _look_further(con, loops, process, settings, owners, part)
     _write(con, [loop for loop in loops if loop.runs], settings)
     names.give(con, settings)
     coverage.write(con, settings)
+
+
+def _with_work(con: Connection, loops: list[Found], settings: Settings) -> list[Found]:
+    """The loops, without steps of a profiler that occur once and hold too little work to be judged."""
+    for loop in loops:
+        loop.runs = [
+            run
+            for run in loop.runs
+            if len(run.bounds) > 1 or kernel_work(con, run.process, run.bounds)[1] >= settings["min_ops"]
+        ]
+    return [loop for loop in loops if loop.runs]
 
 
 def _look_further(
@@ -112,10 +123,14 @@ def _explained(con: Connection, inside: tuple[float, int], process: int, setting
 
 
 def _write(con: Connection, loops: list[Found], settings: Settings) -> None:
+    by_torch = con.execute(
+        "select p.id from process p join input i on i.id = p.input where i.kind = 'torch'"
+    ).fetchall()
     for number, loop in enumerate(loops):
         part = _analysed_part(con, loop, settings)
         for run in loop.runs:
-            skip = 0 if run.begun else _warm_up(len(run.bounds), settings)
+            warmed = (run.process,) in by_torch
+            skip = 0 if run.begun else _warm_up(len(run.bounds), settings, warmed=warmed)
             _write_iterations(con, number, run, skip, skip + math.ceil(part * (len(run.bounds) - skip)))
     con.execute(
         """
@@ -187,8 +202,13 @@ def _analysed_part(con: Connection, loop: Found, settings: Settings) -> float:
     return min(1.0, settings["max_ops"] / max(operations, 1))
 
 
-def _warm_up(iterations: int, settings: Settings) -> int:
-    """Return the number of warm-up iterations: three or a tenth, at most half of few and a hundred of many."""
+def _warm_up(iterations: int, settings: Settings, *, warmed: bool) -> int:
+    """Return the number of warm-up iterations: three or a tenth, at most half of few and a hundred of many.
+
+    warmed: whether the profiler began after steps that it did not record.
+    """
+    if warmed:
+        return min(int(settings["warm_up_profiled"]), iterations - 1)
     part = min(math.ceil(settings["warm_up_share"] * iterations), int(settings["warm_up_most"]))
     wanted = max(int(settings["warm_up_iterations"]), part)
     return 0 if iterations == 1 else min(wanted, iterations // 2)

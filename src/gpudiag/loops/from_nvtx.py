@@ -23,22 +23,29 @@ Connection = duckdb.DuckDBPyConnection
 _PATHS = """
 create or replace temp table nvtx_path as
 with recursive labelled as (
-    select n.id, range_label(n.text) as label
+    select n.id, range_label(n.text) as label, names_profiler_step(n.text) as is_step,
+           names_framework_phase(n.text) as is_phase
     from name n where n.id in (select distinct name from nvtx_range) and not names_operator(n.text)
+), by_torch as (
+    select p.id, p.id in (
+        select r.process from nvtx_range r join labelled l on l.id = r.name where l.is_step
+    ) as has_steps
+    from process p join input i on i.id = p.input where i.kind = 'torch'
 ), message as (
-    select r.id, r.parent, r.process, r.thread, r.start, r."end", l.label
-    from nvtx_range r join labelled l on l.id = r.name
+    select r.id, r.parent, r.process, r.thread, r.start, r."end", l.label, l.is_step and t.id is not null as is_step
+    from nvtx_range r join labelled l on l.id = r.name left join by_torch t on t.id = r.process
     where r.kind = 'push_pop' and r.domain is null and r."end" > r.start
+      and (t.id is null or l.is_step or not t.has_steps and not l.is_phase)
 ), placed as (  -- a number stands for a path: as texts they are long, and as many as there are ranges
     select *, hash(label) as path, null::ubigint as above from message where parent is null
     union all
     select m.*, hash(p.path, m.label), p.path from message m join placed p on m.parent = p.id
 )
-select process, thread, path, above, label, start, "end" from placed
+select process, thread, path, above, label, start, "end", is_step from placed
 """
 _CANDIDATES = """
 select process, thread, path, count(*) as iterations, min(start), max("end"), sum("end" - start)
-from nvtx_path group by all having iterations >= ?
+from nvtx_path group by process, thread, path having iterations >= ? or bool_or(is_step)
 """
 _STEPS = "select path, any_value(above), any_value(label) from nvtx_path group by path"
 _TIMES = 'select "{}" as time from nvtx_path where process = ? and thread = ? and path = ? order by start, "end"'

@@ -13,7 +13,7 @@ from gpudiag import files
 from gpudiag.diagnosis import loop_names
 from gpudiag.diagnosis.validate_report import misfit
 from gpudiag.errors import GpudiagError
-from gpudiag.ingest import unsupported
+from gpudiag.ingest import registry
 from gpudiag.model import Finding, Framework, Kernel, Remedy, Report, Rule, Unevaluated
 
 if TYPE_CHECKING:
@@ -27,13 +27,14 @@ _AGAIN = "Write it again: `gpudiag explain CAPTURE --format json -o report.json`
 
 
 def is_one(path: Path) -> bool:
-    """Return whether the file claims to be a saved report: by its name, since captures are never called so."""
-    return path.suffix.lower() == SUFFIX
+    """Return whether the file claims to be a saved report: by its name, unless it begins as a trace does."""
+    return path.suffix.lower() == SUFFIX and not _is_trace(path)
 
 
 def read(path: Path) -> Report:
     """The report in the file; what a newer version added to it is left out. Raises GpudiagError."""
-    _refuse_trace(path)
+    if _is_trace(path):
+        raise GpudiagError(f"{path} is a trace of torch.profiler or of Chrome, no report of gpudiag. {_AGAIN}")
     try:
         content = files.json_content(path, LARGEST, "saved report")
     except OSError as error:
@@ -53,17 +54,16 @@ def read(path: Path) -> Report:
         raise GpudiagError(f"{path} is a damaged report, or one of a newer gpudiag ({place}). {_AGAIN}") from None
 
 
-def _refuse_trace(path: Path) -> None:
-    """Raise GpudiagError for a trace of a profiler, which ends in .json too and may be gigabytes."""
+def _is_trace(path: Path) -> bool:
+    """Return whether a file is a trace of a profiler, which ends in .json too and may be gigabytes."""
     try:
         if not path.is_file():  # opening a pipe would wait
-            return
+            return False
         with path.open("rb") as file:
-            head = file.read(_HEAD).decode("utf-8", "replace")
+            head = file.read(_HEAD)
     except OSError:
-        return  # whoever reads it says why not
-    if '"schema_version"' not in head and unsupported.of_text(head) == unsupported.TRACE:
-        raise GpudiagError(f"{path}: {unsupported.TRACE}.")
+        return False  # whoever reads it says why not
+    return b'"schema_version"' not in head and registry.kind_of(head) is not None
 
 
 # What a rule says of every program, and so the library knows better than a file that somebody else wrote.

@@ -8,6 +8,7 @@ from pathlib import Path
 import duckdb
 
 from gpudiag.errors import GpudiagError
+from gpudiag.ingest import clock
 from gpudiag.ingest.nsys import api, capabilities, devices, gpu_ops, ids, lookup, nvtx, other_events, sync
 from gpudiag.ingest.nsys.enums import read_enums
 from gpudiag.ingest.rows import append
@@ -112,15 +113,9 @@ def _input(capture: ids.Capture, file: str) -> None:
 
 def _clock_offset(capture: ids.Capture) -> int | None:
     """Return what to add to this input's times to get the first input's clock; None when a start time is unknown."""
-    con = capture.con
-    con.execute("create temp table if not exists nsys_session (input integer, began bigint)")
     rows = capture.source.rows("TARGET_INFO_SESSION_START_TIME", ints("utcEpochNs"))
     began = next((value for (value,) in rows if value is not None), None)
-    con.execute("insert into nsys_session values (?, ?)", [capture.input, began])
-    if capture.input == 0:
-        return 0
-    row = con.execute("select began from nsys_session where input = 0").fetchone()
-    return began - row[0] if began is not None and row and row[0] is not None else None
+    return clock.offset(capture.con, capture.input, began)
 
 
 _RANK = re.compile(r"(?:^|[^a-z])rank[ _.-]?(\d{1,6})(?!\d)", re.I)

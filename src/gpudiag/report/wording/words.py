@@ -77,7 +77,7 @@ def unclaimed(loop: Loop) -> list[str]:
         label = vocabulary.LEAVES[one.leaf].label if one.leaf in vocabulary.LEAVES else one.leaf.replace("_", " ")
         text = f"{pct(one.share)} **{plain(label)}**"
         places = [
-            f"{code(place.function or place.file)} ({code(f'{base_name(place.file)}:{place.line}')})"
+            f"{code(place.function or place.file)} ({code(_spot(place.file, place.line))})"
             if place.file
             else f"the range {code(place.nvtx or '')}"
             for place in one.where
@@ -106,14 +106,18 @@ def phase(finding: Finding, loops: Mapping[int, Loop]) -> str:
     return f"{_phase(one)}, {pct(one.share)} of an iteration" if one else ""
 
 
-def _at(place: Place) -> tuple[str | None, str | None, int | None]:
+def _at(place: Place) -> tuple[str | None, str | None, int | str | None]:
     """Return what tells a place of a phase from others."""
-    return place.nvtx, place.file, place.line
+    return place.nvtx, place.file, place.function if place.line is None else place.line
 
 
 def _phase(one: Phase) -> str:
-    at = f" ({code(f'{base_name(one.place.file)}:{one.place.line}')})" if one.place.file else ""
+    at = f" ({code(_spot(one.place.file, one.place.line))})" if one.place.file else ""
     return f"{code(one.name)}{at}"
+
+
+def _spot(file: str, line: int | None) -> str:
+    return base_name(file) if line is None else f"{base_name(file)}:{line}"
 
 
 def elsewhere(finding: Finding, listed: int) -> str:

@@ -1,0 +1,70 @@
+"""Real traces: each beside an Nsight Systems recording of the same program."""
+
+from __future__ import annotations
+
+import json
+import lzma
+from pathlib import Path
+
+import pytest
+
+from captures import report_of
+from gpudiag.ingest import ingest
+from gpudiag.model import Report
+from gpudiag.store.database import create
+from paths import CAPTURES
+
+pytestmark = pytest.mark.capture
+
+FILES = sorted(CAPTURES.glob("*/*.pt.trace.json.xz"))
+
+
+def name(path: Path) -> str:
+    return f"{path.parent.name}-{path.name.split('.')[0]}"
+
+
+@pytest.mark.parametrize("trace", FILES, ids=name)
+def test_the_reader_keeps_every_event(trace: Path, tmp_path: Path) -> None:
+    con = create()
+    ingest(trace, con, tmp_path)
+    events = [one for one in json.loads(lzma.decompress(trace.read_bytes()))["traceEvents"] if one.get("ph") == "X"]
+    for table, kinds in {
+        "api_call": ("cuda_runtime", "cuda_driver"),
+        "gpu_op": ("kernel", "gpu_memcpy", "gpu_memset"),
+        "nvtx_range": ("user_annotation",),
+        "overhead": ("overhead",),
+    }.items():
+        wanted = [one for one in events if one["cat"] in kinds]
+        length = sum(round(one["dur"] * 1000) for one in wanted)
+        assert con.execute(f'select count(*), sum("end" - start) from {table}').fetchall() == [(len(wanted), length)]
+    assert con.execute("select count(*) from gpu_op where api_call is null").fetchall() == [(0,)]
+
+
+def steps(report: Report) -> tuple[str, int]:
+    (loop,) = report.run.loops
+    return loop.name, loop.iterations
+
+
+@pytest.mark.parametrize("trace", FILES, ids=name)
+def test_the_profilers_step_is_the_loop(trace: Path) -> None:
+    assert steps(report_of(trace)) == ("ProfilerStep", 4)
+
+
+@pytest.mark.parametrize(
+    "trace", [one for one in FILES if one.name.startswith("slow") or "loader" in one.parent.name], ids=name
+)
+def test_both_profilers_give_the_same_first_finding(trace: Path) -> None:
+    twin = report_of(trace.with_name(trace.name.replace(".pt.trace.json", ".sqlite")))
+    report = report_of(trace)
+    first, expected = report.findings[0], twin.findings[0]
+    assert first.code == expected.code
+    # As parts of an iteration: torch.profiler slows the host down more.
+    ranges = [
+        (1 - (found.gain.high_ms or 0) / found.gain.before_ms, 1 - (found.gain.low_ms or 0) / found.gain.before_ms)
+        for found in (first, expected)
+        if found.gain.before_ms
+    ]
+    assert ranges[0][0] <= ranges[1][1] and ranges[1][0] <= ranges[0][1]
+    files = {Path(place.file).name for place in expected.where if place.file}
+    if files:
+        assert first.where[0].file in files and first.where[0].function and first.where[0].line is None

@@ -1,0 +1,214 @@
+"""Synthetic traces as canonical tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpudiag.errors import GpudiagError
+from gpudiag.ingest.torch import frames, gpu
+from torch_traces import BASE, call, event, launched, of, work
+
+
+def states(con: object) -> dict[str, tuple[str, str]]:
+    rows = con.execute("select name, state, how from capability").fetchall()  # type: ignore[attr-defined]
+    return {name: (state, how) for name, state, how in rows}
+
+
+def test_kernels_copies_and_sets(tmp_path: Path) -> None:
+    con = of(
+        tmp_path, *launched(1),
+        call("cudaMemcpyAsync", 900, 9, 50),
+        work("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", 905, 3, 50, bytes=64),
+        call("cudaMemsetAsync", 920, 9, 51), work("gpu_memset", "Memset (Device)", 925, 3, 51, bytes=8),
+    )  # fmt: skip
+    kernel = con.execute(
+        "select short, grid, grid_y, block, registers, dynamic_shared, device, k.api_call from gpu_op k"
+        " join name n on n.id = k.name order by k.start limit 1"
+    ).fetchall()
+    assert kernel == [("gemm", 8, 2, 128, 32, 16, 0, 0)]
+    others = con.execute(
+        "select kind, copy_kind, src_kind, dst_kind, bytes from gpu_op where kind <> 'kernel' order by 1"
+    )
+    assert others.fetchall() == [
+        ("memcpy", "host_to_device", "pageable", "device", 64), ("memset", None, None, "device", 8)
+    ]  # fmt: skip
+    assert con.execute("select name, sm_count, cc_major, max_warps_per_sm, clock_hz from device").fetchall() == [
+        ("NVIDIA Toy", 40, 9, 64, None)
+    ]
+
+
+def test_a_driver_call_inside_a_runtime_call_belongs_to_it(tmp_path: Path) -> None:
+    con = of(
+        tmp_path, call("cudaLaunchKernel", 10, 10, 1), call("cuLaunchKernel", 12, 4, 2), work("kernel", "k", 30, 5, 2),
+        call("cuLaunchKernel", 40, 4, 3), work("kernel", "k", 50, 5, 3),
+    )  # fmt: skip
+    assert con.execute("select id, parent from api_call order by id").fetchall() == [(0, None), (1, 0), (2, None)]
+    assert con.execute("select api_call from gpu_op order by start").fetchall() == [(0,), (2,)]
+
+
+def test_a_wait_for_a_stream_is_for_the_one_last_used(tmp_path: Path) -> None:
+    other = {**work("kernel", "k", 12, 50, 1), "tid": 20}
+    other["args"] = {**other["args"], "stream": 20}
+    con = of(
+        tmp_path, call("cudaLaunchKernel", 1, 2, 9), work("kernel", "k", 5, 5, 9), call("cudaLaunchKernel", 10, 2, 1),
+        other, call("cudaStreamSynchronize", 20, 43, 2), call("cudaDeviceSynchronize", 70, 1, 3),
+    )  # fmt: skip
+    found = con.execute("select y.kind, s.number from sync y left join stream s on s.id = y.stream order by y.start")
+    assert found.fetchall() == [("stream", 20), ("context", None)]
+    assert states(con)["events"][0] == "not_recorded"
+
+
+def test_recorded_waits_and_events_are_taken_as_they_are(tmp_path: Path) -> None:
+    second = work("kernel", "k", 120, 50, 3)
+    second["args"] = {**second["args"], "stream": 20}
+    wait = event("cuda_sync", "Stream Wait Event", 90, 1, 20, cuda_sync_kind="Stream Wait Event", stream=20, context=1,
+                 device=0, correlation=2, wait_on_stream=7, wait_on_cuda_event_record_corr_id=5)  # fmt: skip
+    con = of(
+        tmp_path, call("cudaLaunchKernel", 1, 2, 1), work("kernel", "k", 5, 100, 1), call("cudaEventRecord", 20, 1, 5),
+        call("cudaStreamWaitEvent", 90, 2, 2), wait, call("cudaLaunchKernel", 100, 2, 3), second,
+    )  # fmt: skip
+    assert con.execute("select kind from sync").fetchall() == [("stream_wait_event",)]
+    assert con.execute(
+        "select f.number, t.number, e.from_op from event_edge e join stream f on f.id = e.from_stream"
+        " join stream t on t.id = e.to_stream"
+    ).fetchall() == [(7, 20, 0)]
+    assert states(con)["events"][0] == "recorded"
+
+
+def test_annotations_nest_and_those_that_cross_are_siblings(tmp_path: Path) -> None:
+    con = of(
+        tmp_path, *launched(1, steps=False), event("user_annotation", "ProfilerStep#1", 0, 100),
+        event("user_annotation", "a", 10, 50), event("user_annotation", "b", 40, 40),
+        event("user_annotation", "c", 45, 5),
+    )  # fmt: skip
+    rows = con.execute(
+        "select text, depth, parent from nvtx_range r join name n on n.id = r.name order by r.id"
+    ).fetchall()
+    assert rows == [("ProfilerStep#1", 0, None), ("a", 1, 0), ("b", 1, 0), ("c", 2, 1)]
+
+
+def test_stacks_name_the_function_and_no_line(tmp_path: Path) -> None:
+    def function(name: str, ts: float, dur: float, own: int, parent: int | None) -> dict[str, object]:
+        return event("python_function", name, ts, dur, **{"Python id": own, "Python parent id": parent})
+
+    con = of(
+        tmp_path, *launched(1),
+        function("train.py(3): <module>", 0, 1000, 1, None), function("train.py(40): step", 1, 400, 2, 1),
+        function("torch/nn/modules/module.py(1776): _call_impl", 2, 390, 3, 2),
+        function("<built-in method mm of type object at 0x7f>", 3, 380, 4, 3),
+    )  # fmt: skip
+    stacks = dict(con.execute("select time // 1000, frames from py_sample order by time").fetchall())
+    inside = [(frame["function"], frame["file"], frame["line"]) for frame in stacks[225]]
+    assert inside == [
+        ("<built-in method mm of type object at 0x7f>", None, None),
+        ("_call_impl", "/site-packages/torch/nn/modules/module.py", None),
+        ("step", "train.py", None),
+        ("<module>", "train.py", None),
+    ]
+    assert [frame["function"] for frame in stacks[900]] == ["<module>"]
+    assert states(con)["python_samples"][0] == "recorded"
+
+
+def test_stacks_of_1_8_have_the_line_that_was_running(tmp_path: Path) -> None:
+    stack = "/x/site-packages/torch/nn/modules/linear.py(94): forward;train.py(12): <module>"
+    con = of(tmp_path, *launched(1), event("Operator", "aten::mm", 0, 9, **{"Call stack": stack}))
+    ((found,),) = con.execute("select frames from py_sample").fetchall()
+    assert [(frame["file"], frame["line"]) for frame in found] == [
+        ("/x/site-packages/torch/nn/modules/linear.py", 94), ("train.py", 12)
+    ]  # fmt: skip
+
+
+def test_nothing_that_was_not_recorded_counts_as_recorded(tmp_path: Path) -> None:
+    found = states(of(tmp_path, *launched(4)))
+    lacking = {"os_calls", "um_faults", "gpu_metrics", "memory", "events", "python_samples"}
+    assert {name for name, (state, _) in found.items() if state == "not_recorded"} == lacking
+    assert "with_stack=True" in found["python_samples"][1]
+    assert "Nsight Systems" in found["os_calls"][1]
+
+
+def test_collectives_carry_what_pytorch_states_of_them(tmp_path: Path) -> None:
+    stated = {"Collective name": "allreduce", "In msg nelems": 1000, "Out msg nelems": 1000, "Group size": 8,
+              "dtype": "BFloat16", "Process Group Name": "dp"}  # fmt: skip
+    con = of(
+        tmp_path, call("cudaLaunchKernelExC", 1, 2, 1), call("cudaLaunchKernelExC", 5, 2, 2),
+        work("kernel", "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgs<4096ul>)", 10, 5, 1, **stated),
+        work("kernel", "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", 20, 5, 2),
+    )  # fmt: skip
+    assert con.execute('select op, bytes, ranks, "group", sequence from collective order by sequence').fetchall() == [
+        ("all_reduce", 2000, 8, "dp", 0), ("send_recv", None, None, None, 1)
+    ]  # fmt: skip
+
+
+def test_the_rank_is_the_one_that_the_trace_states(tmp_path: Path) -> None:
+    con = of(tmp_path, *launched(1), distributedInfo={"rank": 3, "world_size": 8})
+    assert con.execute("select rank, pid from process").fetchall() == [(3, 4242)]
+
+
+def test_kernels_of_a_graph_are_nodes(tmp_path: Path) -> None:
+    con = of(
+        tmp_path, call("cudaGraphLaunch", 1, 9, 1), work("kernel", "a", 20, 5, 1), work("kernel", "b", 30, 5, 1),
+        call("cudaLaunchKernel", 40, 2, 2), work("kernel", "c", 50, 5, 2),
+    )  # fmt: skip
+    assert con.execute("select graph_node from gpu_op order by start").fetchall() == [(1,), (2,), (None,)]
+
+
+def test_a_first_input_counts_from_its_own_beginning(tmp_path: Path) -> None:
+    con = of(tmp_path, *launched(2))
+    assert con.execute("select kind, producer, clock_offset_ns from input").fetchall() == [
+        ("torch", "torch.profiler", 0)
+    ]
+    assert con.execute("select began from clock_start").fetchall() == [(BASE,)]
+
+
+@pytest.mark.parametrize(
+    ("events", "stated", "said"),
+    [
+        ([{**launched(1)[1], "name": "hipLaunchKernel"}], {}, "AMD GPU"),
+        (launched(1), {"roctracer_version": "4.1"}, "AMD GPU"),
+        ([event("mtia_runtime", "run", 1, 2)], {}, "MTIA"),
+        ([event("xpu_runtime", "run", 1, 2)], {}, "Intel GPU"),
+        ([event("cpu_op", "aten::add", 1, 2)], {}, "work of the CPU only"),
+        ([event("blink", "Paint", 1, 2)], {}, "not one that torch.profiler wrote"),
+        ([], {}, "holds no event"),
+        ([call("cudaFree", 1, 2, 1), {**call("cudaFree", 1, 2, 1), "pid": 7}], {}, "2 processes"),
+    ],
+)
+def test_a_trace_without_cuda_work_is_refused_by_name(
+    tmp_path: Path, events: list[dict[str, object]], stated: dict[str, object], said: str
+) -> None:
+    with pytest.raises(GpudiagError, match=said) as error:
+        of(tmp_path, *events, **stated)
+    assert str(error.value).startswith(str(tmp_path)) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        ("void at::native::vectorized<4, at::(anonymous namespace)::f(int)::{lambda(float)#1}, A<char*, 2ul> >(int)",
+         "vectorized"),
+        ("ncclDevKernel_AllReduce_Sum_f32(ncclDevKernelArgsStorage<4096ul>)", "ncclDevKernel_AllReduce_Sum_f32"),
+        ("triton_poi_fused_add_0", "triton_poi_fused_add_0"),
+        ("void (anonymous namespace)::softmax_warp_forward<float>(float*)", "softmax_warp_forward"),
+        ("sm80_xmma_gemm_f32", "sm80_xmma_gemm_f32"),
+    ],
+)  # fmt: skip
+def test_short_names_of_kernels(text: str, short: str) -> None:
+    assert gpu.base_name(text) == short
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("train.py(3): f", "train.py"),
+        ("models/net.py(3): f", "models/net.py"),
+        ("torch/utils/data/dataloader.py(631): __next__", "/site-packages/torch/utils/data/dataloader.py"),
+        ("threading.py(1030): _bootstrap", "/lib/python3/threading.py"),
+        ("/home/me/train.py(3): f", "/home/me/train.py"),
+        ("<frozen importlib>(3): f", None),
+        ("nn.Module: Linear_0", None),
+    ],
+)
+def test_files_of_packages_are_not_the_users(name: str, file: str | None) -> None:
+    assert frames.parse(name).file == file

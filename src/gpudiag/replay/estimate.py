@@ -55,7 +55,9 @@ class LoopModel:
         self.con, self.settings, self.meet = con, settings, meet
         self.graphs = collectives.without_waiting(graphs, meet) if meet else list(graphs)
         if unprofiled_ns is None:
-            guesses = [tuple(plain for _ in graphs) for plain in overhead.plausible(settings)]
+            slowed = overhead.with_stacks(con)
+            scenarios = (overhead.plausible(settings, stacks=g.record.window.process in slowed) for g in graphs)
+            guesses = list(zip(*scenarios, strict=True))
         else:
             guesses = [tuple(overhead.solve(g, unprofiled_ns * g.iterations, settings) for g in graphs)]
         self.guesses = guesses

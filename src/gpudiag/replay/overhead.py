@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import duckdb
 import numpy as np
 
 from gpudiag.replay.graph import Graph
@@ -42,9 +43,28 @@ class Calibration:
         return np.asarray(graph.duration - less - (1 - self.driver) * (graph.host_cpu_ns - less), dtype=np.float64)
 
 
-def plausible(settings: Mapping[str, float]) -> tuple[Calibration, ...]:
-    """The usual cost of recording first, then none, then the most that is common."""
+def with_stacks(con: duckdb.DuckDBPyConnection) -> frozenset[int]:
+    """Processes that torch.profiler recorded with their Python stacks, which slows the host down most."""
+    rows = con.execute(
+        "select p.id from process p join input i on i.id = p.input join capability c on c.input = i.id"
+        " where i.kind = 'torch' and c.name = 'python_samples' and c.state = 'recorded'"
+    ).fetchall()
+    return frozenset(process for (process,) in rows)
+
+
+def plausible(settings: Mapping[str, float], *, stacks: bool = False) -> tuple[Calibration, ...]:
+    """The usual cost of recording first, then the least, then the most that is common.
+
+    stacks: whether torch.profiler recorded every call of a Python function, which no recording got for nothing.
+    """
     floor = settings["replay_host_floor"]
+    if stacks:
+        usual, most = settings["replay_stacks_driver"], settings["replay_stacks_least_driver"]
+        return (
+            Calibration(settings["replay_stacks_call_ns"], floor, usual),
+            Calibration(settings["replay_call_ns"], floor, settings["replay_stacks_most_driver"]),
+            Calibration(settings["replay_stacks_most_call_ns"], floor, most),
+        )
     return (
         Calibration(settings["replay_call_ns"], floor),
         Calibration(0.0, floor),

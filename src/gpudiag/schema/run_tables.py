@@ -12,7 +12,7 @@ FOUND_IN_FILES: tuple[Table, ...] = (
     )),
     Table("input", "one file read", (
         ID,
-        col("kind", "varchar", "nsys or ncu", default="'nsys'"),
+        col("kind", "varchar", "nsys, ncu or torch", default="'nsys'"),
         col("producer", "varchar", "the tool that recorded it, for example Nsight Systems"),
         col("producer_version", "varchar", "its version, as the file states it"),
         col("schema_version", "varchar", "the export schema's version, as the file states it"),

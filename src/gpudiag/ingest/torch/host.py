@@ -130,7 +130,7 @@ def read_waits(trace: Trace) -> None:
             where a.id >= {first} and a.parent is null
               and regexp_matches(n.text, '^(cuda(Device|Stream|Event|Thread)|cu(Ctx|Stream|Event))Synchronize$')
         ), started as (
-            select a.thread, a.start, any_value(o.stream) as stream from gpu_op o join api_call a on a.id = o.api_call
+            select a.thread, a.start, max(o.stream) as stream from gpu_op o join api_call a on a.id = o.api_call
             where a.id >= {first} group by all
         )
         select w.id as api_call, w.start, w."end", {trace.process} as process,

@@ -12,7 +12,7 @@ from gpudiag.ingest.torch.trace import Trace
 
 TEMPORARY = ("torch_frame", "torch_stack", "torch_moment", "torch_function")
 
-_MOST = 20_000
+_MOST = 8_000
 """Moments at calls, and as many evenly over time."""
 _SHORTEST_NS = 20_000
 """Between two of the latter: half of the shortest host work that is looked into."""
@@ -77,9 +77,14 @@ def _from_functions(trace: Trace) -> None:
     con.execute(
         f"""
         insert into py_sample by name
-        with recursive stacked as (
-            select m.moment, m.time, m.thread, f.id, f.parent, f.name, f."end" > m.time as holds, 0 as depth
-            from torch_moment m asof join torch_function f on f.thread = m.thread and f.start <= m.time
+        with recursive latest as (  -- of those that began at once, the innermost
+            select thread, start, max(id) as id from torch_function group by thread, start
+        ), begun as (
+            select m.moment, m.time, m.thread, l.id
+            from torch_moment m asof join latest l on l.thread = m.thread and l.start <= m.time
+        ), stacked as (
+            select b.moment, b.time, b.thread, f.id, f.parent, f.name, f."end" > b.time as holds, 0 as depth
+            from begun b join torch_function f on f.thread = b.thread and f.id = b.id
             union all
             select s.moment, s.time, s.thread, f.id, f.parent, f.name, f."end" > s.time, s.depth + 1
             from stacked s join torch_function f on f.thread = s.thread and f.id = s.parent where s.depth < {_DEEPEST}

@@ -1,0 +1,116 @@
+"""Reports of synthetic traces: what the finder of loops and the rules make of what only torch.profiler records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpudiag.model import Report
+from gpudiag.options import Options
+from gpudiag.pipeline import explain
+from torch_traces import Event, call, event, launched, work, written
+
+LOADER = "torch/utils/data/dataloader.py"
+
+
+def report(*paths: Path) -> Report:
+    return explain(list(paths), Options(cached=False))
+
+
+def starving(count: int, *names: str, worker: bool = False) -> list[Event]:
+    """Iterations of 10 ms, 6 of which are spent in these functions, the outermost first; then 4 ms of kernels."""
+    events: list[Event] = []
+    for number in range(count):
+        begin, own = 10_000.0 * number, number * 100
+        events.append(event("user_annotation", f"ProfilerStep#{number}", begin, 9_990))
+        for depth, name in enumerate(names):
+            ids = {"Python id": own + depth + 1, "Python parent id": own + depth if depth else None}
+            events.append(event("python_function", name, begin + depth, 6_000 - 2 * depth, **ids))
+        if worker:
+            name = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+            events.append(event("user_annotation", name, begin + 5, 5_990))
+        for kernel in range(16):
+            correlation = number * 16 + kernel + 1
+            events.append(call("cudaLaunchKernel", begin + 6_010 + 8 * kernel, 5, correlation))
+            events.append(work("kernel", "gemm(float*)", begin + 6_020 + 248 * kernel, 245, correlation))
+    return events
+
+
+def test_input_that_the_launching_thread_prepares_is_d01_in_its_function(tmp_path: Path) -> None:
+    names = ("train.py(3): epoch", f"{LOADER}(631): __next__", "data.py(9): __getitem__")
+    found = report(written(tmp_path / "trace.json", starving(8, *names), with_stack=1)).findings[0]
+    assert found.code == "D01"
+    assert [(place.file, place.function, place.line) for place in found.where[:2]] == [
+        ("train.py", "epoch", None),
+        ("data.py", "__getitem__", None),
+    ]
+
+
+def test_input_that_workers_prepare_is_d02(tmp_path: Path) -> None:
+    found = report(written(tmp_path / "trace.json", starving(8, worker=True))).findings[0]
+    assert found.code == "D02"
+
+
+@pytest.mark.parametrize("count", [2, 3, 8])
+def test_the_profilers_own_steps_are_iterations_however_few(tmp_path: Path, count: int) -> None:
+    (loop,) = report(written(tmp_path / "trace.json", launched(count))).run.loops
+    assert (loop.name, loop.source, loop.iterations) == ("ProfilerStep", "nvtx", count - 1)
+
+
+@pytest.mark.parametrize(
+    "name", ["nccl:all_reduce", "## forward ##", "Optimizer.step#SGD.step", "enumerate(DataLoader)#x"]
+)
+def test_what_pytorch_annotates_by_itself_is_no_loop(tmp_path: Path, name: str) -> None:
+    events = [
+        {**one, "name": name} if one["cat"] == "user_annotation" else one
+        for number, one in enumerate(launched(9))
+        if number
+    ]
+    assert all(loop.source != "nvtx" for loop in report(written(tmp_path / "trace.json", events)).run.loops)
+
+
+def test_an_annotation_beside_the_profilers_steps_is_no_further_loop(tmp_path: Path) -> None:
+    other = [event("user_annotation", "mine", 1000.0 * number + 100, 200, 77) for number in range(8)]
+    other += [call("cudaStreamQuery", 1000.0 * number + 110, 2, 900 + number, tid=77) for number in range(8)]
+    loops = report(written(tmp_path / "trace.json", [*launched(8), *other])).run.loops
+    assert [loop.name for loop in loops] == ["ProfilerStep"]
+
+
+def test_a_single_step_with_next_to_no_work_is_not_judged(tmp_path: Path) -> None:
+    found = report(written(tmp_path / "trace.json", launched(1)[:3]))
+    assert (found.verdict.state, found.run.loops) == ("cannot_tell", ())
+
+
+def rules_waiting(found: Report, reason: str) -> set[str]:
+    return {item.code for item in found.not_evaluated if reason in item.reason}
+
+
+def test_rules_about_what_a_trace_never_holds_are_not_evaluated(tmp_path: Path) -> None:
+    found = report(written(tmp_path / "trace.json", launched(8)))
+    waiting = rules_waiting(found, "operating system calls were not recorded")
+    assert {"D04", "D06"} <= waiting
+    assert not waiting & set(found.clear)
+
+
+def gain(found: Report) -> Any:
+    return next(item.gain for item in found.findings if item.code == "H01")
+
+
+def test_stacks_cost_the_host_more_than_nsys_does(tmp_path: Path) -> None:
+    """Tiny kernels: with stacks recorded, more of the host's time is the profiler's own."""
+    events = [event("user_annotation", f"ProfilerStep#{number}", 1200.0 * number, 1190) for number in range(8)]
+    for number in range(8):
+        for kernel in range(40):
+            at, correlation = 1200.0 * number + 29 * kernel, number * 40 + kernel + 1
+            events.append(call("cudaLaunchKernel", at, 9, correlation))
+            events.append(work("kernel", "add(float*)", at + 6, 2, correlation))
+    stack = event("python_function", "train.py(3): epoch", 0, 9_600, **{"Python id": 1, "Python parent id": None})
+    plain = report(written(tmp_path / "plain.json", events))
+    stacks = report(written(tmp_path / "stacks.json", [*events, stack]))
+    assert gain(plain).low_ms == pytest.approx(gain(stacks).low_ms, rel=0.5)
+    assert gain(stacks).share < gain(plain).share
+    notes = [next(note.text for note in one.notes if note.code == "Q02") for one in (plain, stacks)]
+    assert "about 4.00 µs to each CUDA call" in notes[0]
+    assert "about 7.99 µs to each CUDA call" in notes[1]

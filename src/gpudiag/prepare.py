@@ -14,6 +14,7 @@ import duckdb
 from gpudiag.errors import GpudiagError
 from gpudiag.ingest import ingest
 from gpudiag.ingest.duplicates import refuse_twice, settle
+from gpudiag.ingest.folder import expanded
 from gpudiag.memory import database_bytes, too_little
 from gpudiag.options import Options
 from gpudiag.selection.spec import ALL, Selection
@@ -44,6 +45,7 @@ def analysed(paths: Sequence[Path], options: Options, work: Work[T]) -> T:
     """Return what `work` makes of the captures' store: the one that an earlier run kept, or else one that this run
     keeps.
     """
+    paths = expanded(paths)
     with _in_a_sentence(paths, options), ThreadPoolExecutor(1) as helper:
         loading = helper.submit(_library, options)  # its imports take as long as reading a small file
         slot = _slot(paths, options)
@@ -62,6 +64,7 @@ def analysed(paths: Sequence[Path], options: Options, work: Work[T]) -> T:
 @contextmanager
 def opened(paths: Sequence[Path], options: Options = DEFAULT) -> Iterator[tuple[Connection, Library, Path | None]]:
     """The captures, read anew, as a prepared, locked store; with the library, and the store's file for a sandbox."""
+    paths = expanded(paths)
     with (
         _in_a_sentence(paths, options),
         ThreadPoolExecutor(1) as helper,

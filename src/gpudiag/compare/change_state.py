@@ -14,6 +14,7 @@ RANGES = {
     "diff_cause": (0.0, 0.9),  # no change is as large as all of the time
     "diff_least": (0.0, 0.9),  # no change is as large as all of the time
     "diff_most_slowed": (1.0, 1000.0),  # the profiler makes no program faster
+    "diff_stacks_most_slowed": (1.0, 1000.0),
     "diff_few_calls": (0.0, 1000.0),  # calls of an iteration
     "diff_like_launch": (1.0, 1000.0),  # a factor
     "diff_other_count": (1.0, 1000.0),  # likewise

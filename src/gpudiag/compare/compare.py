@@ -38,13 +38,14 @@ def compare(
     if not base or not head:
         raise ValueError("both sides need a report")
     sides = compatibility.side(base), compatibility.side(head)
-    reasons = compatibility.refusals(*sides, base, head)
+    reasons = compatibility.refusals(*sides, base, head, timed=bool(base_times and head_times))
     if reasons:
         return _refused(sides, reasons)
     middle = _middle(base), _middle(head)
     if sides[0].kind == "kernels":
         return _kernels(sides, base, head, middle, settings)
     times = base_times or {}, head_times or {}
+    settings = compatibility.of_recorders(settings, [*base, *head])
     return _timelines(sides, base, head, middle, settings, budget_parts, times)
 
 

@@ -13,7 +13,8 @@ from gpudiag.model import LoopChange, Report, Side
 from gpudiag.text.escape import short_name
 from gpudiag.text.format import code, pct, plural
 
-KINDS = {"timeline": "a timeline (Nsight Systems)", "kernels": "kernel profiles (Nsight Compute)"}
+KINDS = {"timeline": "a timeline (Nsight Systems or torch.profiler)", "kernels": "kernel profiles (Nsight Compute)"}
+RECORDERS = {"nsys": "Nsight Systems", "torch": "torch.profiler"}
 NAMED = 3
 
 
@@ -47,8 +48,29 @@ def _devices(reports: Sequence[Report]) -> tuple[str, ...]:
     return tuple(sorted({device for report in reports for device in report.run.devices}))
 
 
-def refusals(base: Side, head: Side, base_reports: Sequence[Report], head_reports: Sequence[Report]) -> list[str]:
-    """Return the reasons to conclude nothing, before any loop is looked at."""
+def of_recorders(settings: Mapping[str, float], reports: Sequence[Report]) -> Mapping[str, float]:
+    """The settings, with what torch.profiler costs where any report is of a trace: it slows the host down more."""
+    if not any("torch" in _recorders([report]) for report in reports):
+        return settings
+    return {
+        **settings,
+        "replay_call_ns": settings["replay_stacks_call_ns"],
+        "diff_least_host": settings["replay_stacks_least_driver"],
+        "diff_most_slowed": settings["diff_stacks_most_slowed"],
+    }
+
+
+def _recorders(reports: Sequence[Report]) -> set[str]:
+    return {item.kind for report in reports for item in report.inputs if item.kind in RECORDERS}
+
+
+def refusals(
+    base: Side, head: Side, base_reports: Sequence[Report], head_reports: Sequence[Report], *, timed: bool = False
+) -> list[str]:
+    """Return the reasons to conclude nothing, before any loop is looked at.
+
+    timed: whether the times of both sides without a profiler are given, so that no profiler's cost is compared.
+    """
     found = []
     for name, one, reports in (("base", base, base_reports), ("head", head, head_reports)):
         if one.kind == "nothing":
@@ -59,6 +81,11 @@ def refusals(base: Side, head: Side, base_reports: Sequence[Report], head_report
         return found
     if base.kind != head.kind:
         return [f"base holds {KINDS[base.kind]} and head {KINDS[head.kind]}: record both with the same tool."]
+    made = _recorders(base_reports), _recorders(head_reports)
+    if base.kind == "timeline" and all(made) and made[0] != made[1] and not timed:
+        names = [" and ".join(RECORDERS[kind] for kind in sorted(kinds)) for kinds in made]
+        text = f"base was recorded by {names[0]} and head by {names[1]}, which slow a program down differently: record"
+        return [f"{text} both with one of them, or give unprofiled times of both (--base-time, --head-time)."]
     if base.devices and head.devices and base.devices != head.devices:
         models = f"base ran on {_named(base.devices)} and head on {_named(head.devices)}"
         return [f"{models}: times of different GPU models say nothing about the program."]

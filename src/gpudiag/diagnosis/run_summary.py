@@ -161,7 +161,7 @@ def uneven(con: Connection, library: Library) -> tuple[Note, ...]:
         """
         select c.name, list(i.file order by i.id) filter (where c.state = 'not_recorded')
         from capability c join input i on i.id = c.input
-        where i.kind = 'nsys' and c.name in ('cuda_api', 'gpu_ops', 'nvtx', 'python_samples', 'os_calls')
+        where i.kind in ('nsys', 'torch') and c.name in ('cuda_api', 'gpu_ops', 'nvtx', 'python_samples', 'os_calls')
         group by c.name
         having count(*) filter (where c.state = 'not_recorded') > 0 and count(*) filter (where c.state = 'recorded') > 0
         order by c.name

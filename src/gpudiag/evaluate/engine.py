@@ -17,7 +17,7 @@ from gpudiag.evaluate import missing_counters, row_check
 from gpudiag.evaluate.precedence import give_way
 from gpudiag.evaluate.rule_sentences import by_loop, message, title
 from gpudiag.evaluate.suppression import suppress
-from gpudiag.library.catalogue import Library
+from gpudiag.library.catalogue import Capability, Library
 from gpudiag.library.sql_check import first_line
 from gpudiag.model import Clear, Fired, Frozen, Gap, Note, NotEvaluated, Outcome, Row, Rule, Suppressed
 from gpudiag.store import query
@@ -86,6 +86,7 @@ class Known:
     states: Mapping[str, str]
     loops: Mapping[int, Row]
     ends: Mapping[str, int] = field(default_factory=dict)  # list of ids → the first id that there is not
+    by_torch: bool = False  # whether torch.profiler recorded every timeline
 
     @classmethod
     def of(cls, library: Library, con: Connection) -> Known:
@@ -98,6 +99,7 @@ class Known:
             states,
             loops,
             row_check.id_ends(con, library.view_names) if library.user_codes else {},
+            _by_torch(con),
         )
 
 
@@ -168,6 +170,18 @@ def unwritten(rule: Rule) -> list[str]:
     return [key for key, text in texts.items() if PLACEHOLDER in text]
 
 
+def _by_torch(con: Connection) -> bool:
+    row = con.execute("select bool_and(kind = 'torch') from input where kind in ('nsys', 'torch')").fetchone()
+    return bool(row and row[0])
+
+
+def _flag(about: Capability | None, known: Known) -> str:
+    """The option that records it, of the profiler that was used where that has one."""
+    if about is None:
+        return ""
+    return about.torch if known.by_torch and about.torch else about.flag
+
+
 def capability_states(con: Connection) -> dict[str, str]:
     """Capability → `recorded` when any input recorded it, else `unknown` when any cannot tell, else `not_recorded`."""
     states: dict[str, str] = {}
@@ -187,7 +201,7 @@ def missing_evidence(rule: Rule, known: Known) -> NotEvaluated | None:
                 about.missing if about else f"{name} was not recorded"
                 for about, name in zip(abouts, names, strict=True)
             ]
-            return NotEvaluated(rule=rule, reason=", and ".join(reasons), hint=abouts[0].flag if abouts[0] else "")
+            return NotEvaluated(rule=rule, reason=", and ".join(reasons), hint=_flag(abouts[0], known))
     return None
 
 
@@ -217,7 +231,7 @@ def outcome_of(rule: Rule, rows: Sequence[Row], known: Known) -> Outcome:
             reason = (
                 f"the file does not say whether it recorded {about.meaning if about else wanted}, and shows nothing"
             )
-            return NotEvaluated(rule=rule, reason=reason, hint=about.flag if about else "")
+            return NotEvaluated(rule=rule, reason=reason, hint=_flag(about, known))
     return Clear(rule=rule)
 
 

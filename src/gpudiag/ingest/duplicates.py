@@ -37,6 +37,10 @@ def settle(con: duckdb.DuckDBPyConnection, paths: Sequence[Path]) -> None:
         con.execute(statement)
     for first, second in con.execute(_SAME).fetchall():
         raise GpudiagError(f"{paths[second]} holds the same as {paths[first]}: give one of them, or it counts twice.")
+    for first, second, rank in con.execute(_SAME_RANK).fetchall():
+        raise GpudiagError(
+            f"{paths[second]} and {paths[first]} are both of rank {rank}: give one trace of each rank, of one run."
+        )
 
 
 # Launches are counted from the beginning of a page, and two programs of one process id rarely launch the same kernels.
@@ -68,6 +72,11 @@ _ONE_PAGE = (
     "delete from kernel_profile where id in (select dropped from ncu_twin)",
     "drop table ncu_twin",
 )
+# What a trace of torch.profiler states of itself; the name of another capture may number anything.
+_SAME_RANK = """
+select min(p.input), max(p.input), p.rank from process p join input i on i.id = p.input
+where i.kind = 'torch' and p.rank is not null group by p.rank having count(distinct p.input) > 1 order by p.rank limit 1
+"""
 _SAME = """
 with event as (
     select process, 0 as call, start, "end" from gpu_op union all select process, 1, start, "end" from api_call

@@ -101,8 +101,8 @@ def _folder(path: Path) -> str:
     if any("StringIds" in file.name for file in files):
         return "nsys_parquet"
     raise GpudiagError(
-        f"{path}: this folder holds no Nsight Systems tables; give a report, or a folder written by"
-        " `nsys export --type=parquetdir`."
+        f"{path}: this folder holds no Nsight Systems tables and no traces of torch.profiler (.json, .json.gz); give a"
+        " report, or a folder written by `nsys export --type=parquetdir`."
     )
 
 

@@ -16,11 +16,13 @@ from gpudiag.model import Frozen, Param, Rule, Text
 
 
 class Capability(Frozen):
-    """One kind of evidence: what it is, how to say that it is missing, and the flag that records it."""
+    """One kind of evidence: what it is, how to say that it is missing, and the flags that record it."""
 
     meaning: Text
     missing: Text
     flag: Text
+    torch: Text | None = None
+    """The option that records it with torch.profiler, where that can."""
     used_by: Text | None = None
     """What uses it, where no rule asks for it by name."""
     reserved: Text | None = None

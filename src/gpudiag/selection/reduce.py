@@ -46,7 +46,7 @@ _OWNERS = {
     "thread": "t.process in (from chosen_process)",
     "stream": f"t.process in (from chosen_process) and {_OF_DEVICE}",
     # A file that has no part in the selection must not speak for it.
-    "input": "t.kind <> 'nsys' or t.id in (select input from process)",
+    "input": "t.kind not in ('nsys', 'torch') or t.id in (select input from process)",
     "capability": "t.input in (select id from input)",
 }
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from comparing import between
 from gpudiag.model import Report
 from gpudiag.options import Options
 from gpudiag.pipeline import explain
@@ -114,3 +115,20 @@ def test_stacks_cost_the_host_more_than_nsys_does(tmp_path: Path) -> None:
     notes = [next(note.text for note in one.notes if note.code == "Q02") for one in (plain, stacks)]
     assert "about 4.00 µs to each CUDA call" in notes[0]
     assert "about 7.99 µs to each CUDA call" in notes[1]
+
+
+def test_advice_names_the_option_of_the_profiler_that_was_used(tmp_path: Path) -> None:
+    found = report(written(tmp_path / "trace.json", launched(8)))
+    note = next(note.text for note in found.notes if note.code == "Q03")
+    assert "torch.profiler.profile(with_stack=True, …)" in note
+
+
+def test_recordings_of_two_profilers_are_compared_only_by_given_times(tmp_path: Path) -> None:
+    head = report(written(tmp_path / "trace.json", launched(8)))
+    base = head.model_copy(update={"inputs": tuple(one.model_copy(update={"kind": "nsys"}) for one in head.inputs)})
+    refused = between(base, head)
+    assert refused.state == "incomparable"
+    assert "recorded by Nsight Systems and head by torch.profiler" in refused.text
+    times = {"ProfilerStep": [0.9]}
+    assert between(base, head, base_times=times, head_times=times).state != "incomparable"
+    assert between(head, head).state == "noise"

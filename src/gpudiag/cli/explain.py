@@ -36,7 +36,8 @@ _PLAIN = ("", ".txt", ".text", ".log", ".markdown")  # endings of a place that g
 FILE_KINDS = (
     (".nsys-rep", "what `nsys profile` writes; nsys has to be on the PATH to open it"),
     (".sqlite", "its export, `nsys export --type=sqlite`; also packed as .gz, .xz or .zst"),
-    ("folder", "its export, `nsys export --type=parquetdir`"),
+    ("folder", "its export, `nsys export --type=parquetdir`; or traces of torch.profiler, one of each rank"),
+    (".json.gz", "a trace of torch.profiler, `prof.export_chrome_trace`; also plain, or packed as .xz or .zst"),
     (".ncu-rep", "what `ncu` writes; opened by ncu on the PATH or by `pip install 'gpudiag[ncu]'`"),
     (".csv", "its export, `ncu --import FILE --csv --page raw`"),
     (".json", "one report that was saved before, to print it in another format"),

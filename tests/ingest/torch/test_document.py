@@ -61,7 +61,7 @@ def test_what_is_no_json_is_repaired(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [0.3, 0.9, 0.999])
-def test_a_trace_that_was_cut_short_is_refused_in_a_sentence(tmp_path: Path, kept: float) -> None:
+def test_a_trace_cut_short_is_refused_in_a_sentence(tmp_path: Path, kept: float) -> None:
     text = json.dumps({"deviceProperties": [], "traceEvents": launched(50)})
     path = tmp_path / "trace.json"
     path.write_text(text[: int(len(text) * kept)])
@@ -78,7 +78,7 @@ def test_damage_inside_is_refused_in_a_sentence(tmp_path: Path) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_numbers_may_be_texts_as_early_versions_wrote_them(tmp_path: Path) -> None:
+def test_numbers_may_be_texts_as_in_early_versions(tmp_path: Path) -> None:
     events = [
         {**event("Runtime", "cudaLaunchKernel", 10, 5, "4242", correlation=3), "pid": "4242"},
         {**event("Kernel", "k", 20, 5, "stream 7", correlation=3, stream=7, device=0, context=1), "pid": 0},

@@ -39,7 +39,7 @@ def starving(count: int, *names: str, worker: bool = False) -> list[Event]:
     return events
 
 
-def test_input_that_the_launching_thread_prepares_is_d01_in_its_function(tmp_path: Path) -> None:
+def test_input_of_the_launching_thread_is_d01_in_its_function(tmp_path: Path) -> None:
     names = ("train.py(3): epoch", f"{LOADER}(631): __next__", "data.py(9): __getitem__")
     found = report(written(tmp_path / "trace.json", starving(8, *names), with_stack=1)).findings[0]
     assert found.code == "D01"
@@ -55,7 +55,7 @@ def test_input_that_workers_prepare_is_d02(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [2, 3, 8])
-def test_the_profilers_own_steps_are_iterations_however_few(tmp_path: Path, count: int) -> None:
+def test_the_profilers_steps_are_iterations_however_few(tmp_path: Path, count: int) -> None:
     (loop,) = report(written(tmp_path / "trace.json", launched(count))).run.loops
     assert (loop.name, loop.source, loop.iterations) == ("ProfilerStep", "nvtx", count - 1)
 
@@ -72,7 +72,7 @@ def test_what_pytorch_annotates_by_itself_is_no_loop(tmp_path: Path, name: str) 
     assert all(loop.source != "nvtx" for loop in report(written(tmp_path / "trace.json", events)).run.loops)
 
 
-def test_an_annotation_beside_the_profilers_steps_is_no_further_loop(tmp_path: Path) -> None:
+def test_annotations_beside_the_profilers_steps_are_no_loop(tmp_path: Path) -> None:
     other = [event("user_annotation", "mine", 1000.0 * number + 100, 200, 77) for number in range(8)]
     other += [call("cudaStreamQuery", 1000.0 * number + 110, 2, 900 + number, tid=77) for number in range(8)]
     loops = report(written(tmp_path / "trace.json", [*launched(8), *other])).run.loops
@@ -88,7 +88,7 @@ def rules_waiting(found: Report, reason: str) -> set[str]:
     return {item.code for item in found.not_evaluated if reason in item.reason}
 
 
-def test_rules_about_what_a_trace_never_holds_are_not_evaluated(tmp_path: Path) -> None:
+def test_what_a_trace_never_holds_is_not_evaluated(tmp_path: Path) -> None:
     found = report(written(tmp_path / "trace.json", launched(8)))
     waiting = rules_waiting(found, "operating system calls were not recorded")
     assert {"D04", "D06"} <= waiting
@@ -117,13 +117,13 @@ def test_stacks_cost_the_host_more_than_nsys_does(tmp_path: Path) -> None:
     assert "about 7.99 µs to each CUDA call" in notes[1]
 
 
-def test_advice_names_the_option_of_the_profiler_that_was_used(tmp_path: Path) -> None:
+def test_advice_names_the_option_of_the_profiler_used(tmp_path: Path) -> None:
     found = report(written(tmp_path / "trace.json", launched(8)))
     note = next(note.text for note in found.notes if note.code == "Q03")
     assert "torch.profiler.profile(with_stack=True, …)" in note
 
 
-def test_recordings_of_two_profilers_are_compared_only_by_given_times(tmp_path: Path) -> None:
+def test_two_profilers_are_compared_only_by_given_times(tmp_path: Path) -> None:
     head = report(written(tmp_path / "trace.json", launched(8)))
     base = head.model_copy(update={"inputs": tuple(one.model_copy(update={"kind": "nsys"}) for one in head.inputs)})
     refused = between(base, head)

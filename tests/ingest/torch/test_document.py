@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpudiag.errors import GpudiagError
+from gpudiag.ingest.torch import document as cutting
 from torch_traces import call, document, event, launched, of, read, work, written
 
 NAMES = "select text from name order by 1"
@@ -90,3 +91,13 @@ def test_numbers_may_be_texts_as_in_early_versions(tmp_path: Path) -> None:
     assert con.execute("select text from nvtx_range join name on name.id = nvtx_range.name").fetchall() == [
         ("ProfilerStep#3",)
     ]
+
+
+def test_a_long_list_is_cut_between_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cutting, "_SMALL", 2000)
+    monkeypatch.setattr(cutting, "_CHUNK", 300)
+    events = [*launched(20), call('"},{"ph":', 30_000, 1, 900)]
+    con = of(tmp_path, *events)
+    assert con.execute("select count(*) from api_call").fetchall() == [(81,)]
+    assert con.execute("select count(*) from gpu_op").fetchall() == [(80,)]
+    assert not list(tmp_path.rglob("events-*"))

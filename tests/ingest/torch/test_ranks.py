@@ -66,7 +66,7 @@ def test_one_rank_given_twice_is_refused_in_a_sentence(tmp_path: Path) -> None:
         report(*paths)
 
 
-def test_clocks_of_two_traces_are_set_by_the_time_that_they_state(tmp_path: Path) -> None:
+def test_clocks_are_set_by_the_time_that_traces_state(tmp_path: Path) -> None:
     from gpudiag.ingest import ingest
     from gpudiag.store.database import create
 

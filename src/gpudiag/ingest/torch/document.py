@@ -21,6 +21,11 @@ _LONGEST_HEAD = 64 << 20
 _TAILS = (1 << 16, 1 << 20, 16 << 20)
 """Bytes at the end in which the list is looked for to end: messages of the profiler may follow it."""
 
+_PARTS, _SMALL = 4, 32 << 20
+"""Files that a long list is cut into, each of this many bytes or more."""
+_BETWEEN = re.compile(rb'\}\s*,\s*(\{\s*"ph"\s*:)')
+"""Between two events. No text holds it: quotes in it would be escaped."""
+
 _LIST = re.compile(rb'"traceEvents"\s*:\s*\[')
 _SPACES = bytes(32 if byte < 32 else byte for byte in range(256))
 """Control characters as spaces: between values they mean no more, and inside names JSON does not allow them."""
@@ -41,10 +46,11 @@ def begins(head: bytes) -> bool:
     return re.search(rb'"(traceEvents|schemaVersion|deviceProperties)"\s*:', start) is not None
 
 
-def cut(file: Path, target: Path, shown: Path) -> dict[str, Any]:
-    """Write the list of events to `target` and return what the object states beside it.
+def cut(file: Path, folder: Path, shown: Path) -> tuple[dict[str, Any], list[Path]]:
+    """Write the list of events to files in `folder`, and return what the object states beside it, and these files.
 
-    Raises GpudiagError where the list does not end, or the object holds none.
+    Each is a list by itself: DuckDB reads a list with one thread, but several at a time. Raises GpudiagError where the
+    list does not end, or the object holds none.
     """
     size = file.stat().st_size
     with file.open("rb") as source:
@@ -53,10 +59,28 @@ def cut(file: Path, target: Path, shown: Path) -> dict[str, Any]:
             source, size, first, shown
         )  # fmt: skip
         source.seek(first)
-        with target.open("wb") as sink:
-            for chunk in _cleaned(_chunks(source, last - first)):
-                sink.write(chunk)
-    return _stated(head, tail)
+        chunks = _cleaned(_chunks(source, last - first))
+        parts = _written(chunks, folder, max((last - first) // _PARTS, _SMALL))
+    return _stated(head, tail), parts
+
+
+def _written(chunks: Iterator[bytes], folder: Path, size: int) -> list[Path]:
+    """Write the list to files of about this many bytes each, cut between two events."""
+    parts = [folder / "events-0.json"]
+    sink = parts[0].open("wb")
+    try:
+        for chunk in chunks:
+            between = _BETWEEN.search(chunk) if sink.tell() >= size else None
+            if between:
+                sink.write(chunk[: between.start() + 1] + b"]")
+                sink.close()
+                parts.append(folder / f"events-{len(parts)}.json")
+                sink = parts[-1].open("wb")
+                chunk = b"[" + chunk[between.end() - len(between[1]) :]
+            sink.write(chunk)
+    finally:
+        sink.close()
+    return parts
 
 
 def repair(file: Path) -> None:

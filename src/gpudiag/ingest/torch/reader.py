@@ -23,12 +23,11 @@ _EPOCH_NS = 1_000_000_000_000_000_000
 
 def read(file: Path, con: duckdb.DuckDBPyConnection, workdir: Path, shown: Path, name: str) -> None:
     """Add one trace to the store. Raises GpudiagError where it is damaged, or holds no CUDA work."""
-    events = workdir / "events.json"
     with stage("cut out events"):
-        stated = document.cut(file, events, shown)
+        stated, parts = document.cut(file, workdir, shown)
     try:
         with stage("read events"):
-            staging.load(con, events, shown)
+            staging.load(con, parts, shown)
         refusals.refuse(con, stated, shown)
         con.execute("begin")
         try:
@@ -38,7 +37,8 @@ def read(file: Path, con: duckdb.DuckDBPyConnection, workdir: Path, shown: Path,
             raise
         con.execute("commit")
     finally:
-        events.unlink(missing_ok=True)
+        for part in parts:
+            part.unlink(missing_ok=True)
         con.execute("".join(f"drop table if exists {table};" for table in _TEMPORARY))
 
 

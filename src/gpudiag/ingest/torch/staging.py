@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
 
 from gpudiag.errors import GpudiagError
+from gpudiag.ingest.sources.base import quoted
 from gpudiag.ingest.torch import document
 
 EVENTS = "torch_event"
@@ -36,26 +38,27 @@ ARGUMENTS = {
 _NUMBERS = ("correlation", "device", "context", "bytes", "python_id", "python_parent", "record_correlation")
 
 
-def load(con: duckdb.DuckDBPyConnection, file: Path, shown: Path) -> None:
-    """Fill the table from a list that was cut out. Raises GpudiagError where that is no JSON even when repaired."""
+def load(con: duckdb.DuckDBPyConnection, parts: Sequence[Path], shown: Path) -> None:
+    """Fill the table from the lists that were cut out. Raises GpudiagError where that is no JSON even when repaired."""
     try:
-        _load(con, file)
+        _load(con, parts)
         return
     except duckdb.InvalidInputException:
-        document.repair(file)
+        for part in parts:
+            document.repair(part)
     try:
-        _load(con, file)
+        _load(con, parts)
     except duckdb.InvalidInputException as error:
         reason = " ".join(str(error).split("\n")[0].split()).rpartition("Malformed JSON")
         where = reason[2].strip(" .:").rpartition("message:")[2].strip() or "its events are no JSON"
         raise GpudiagError(f"{shown}: the trace is damaged ({where[:120]}); copy it again, or record anew.") from None
 
 
-def _load(con: duckdb.DuckDBPyConnection, file: Path) -> None:
+def _load(con: duckdb.DuckDBPyConnection, parts: Sequence[Path]) -> None:
     keys = ", ".join(f'"{key}" VARCHAR' for key in ARGUMENTS.values())
     columns = "ph:'VARCHAR', cat:'VARCHAR', name:'VARCHAR', pid:'VARCHAR', tid:'VARCHAR', ts:'VARCHAR', dur:'DOUBLE',"
     columns += f" args:'STRUCT({keys})'"
-    path = str(file).replace("'", "''")
+    paths = ", ".join(quoted(str(part)) for part in parts)
     former = " ".join(f"when '{old}' then '{new}'" for old, new in _FORMER.items())
     taken = ", ".join(
         (f'try_cast(args."{key}" as bigint) as {name}' if name in _NUMBERS else f'args."{key}" as {name}')
@@ -67,7 +70,7 @@ def _load(con: duckdb.DuckDBPyConnection, file: Path) -> None:
         with event as (
             select ph, case cat {former} else cat end as cat, name, pid, tid, {taken},
                    {_ns("ts")} as start, try_cast(round(dur * 1000) as bigint) as length
-            from read_json('{path}', format = 'array', columns = {{{columns}}}, maximum_object_size = {_LARGEST})
+            from read_json([{paths}], format = 'array', columns = {{{columns}}}, maximum_object_size = {_LARGEST})
             where ph = 'X' and cat is not null and cat <> 'gpu_user_annotation' or ph = 'M'
         )
         select * exclude (cat, length),

@@ -9,6 +9,7 @@ import duckdb
 
 from gpudiag.model import Place, Rule
 from gpudiag.replay.edits import registry
+from gpudiag.text.format import clean
 
 Connection = duckdb.DuckDBPyConnection
 _Line = tuple[str, int | None, str | None, float | None]
@@ -35,11 +36,14 @@ def places(
         kernel = row.get("kernel") if "kernel" in rule.locate else None
         lines: list[_Line] = _kernel_lines(con, row) if kernel and number < looked_at else []
         lines = lines or (_lines(con, rule, row, loop) if "python" in rule.locate and number < looked_at else [])
+        operator = _operator(con, rule, row) if number < looked_at else None
+        own = Place(nvtx=nvtx, kernel=kernel, operator=operator)
         for file, line, function, part in lines:
             share = None if part is None else part * weight / total
-            found.append(Place(file=file, line=line, function=function, nvtx=nvtx, kernel=kernel, share=share))
-        if not lines and (nvtx or kernel):
-            found.append(Place(nvtx=nvtx, kernel=kernel, share=weight / total))
+            spot = {"file": file, "line": line, "function": function, "share": share}
+            found.append(own.model_copy(update=spot))
+        if not lines and (nvtx or kernel or operator):
+            found.append(own.model_copy(update={"share": weight / total}))
     found.sort(key=lambda place: -(place.share or 0.0))
     return tuple(_merged(found)[:PLACES])
 
@@ -49,7 +53,7 @@ def _merged(found: Sequence[Place]) -> list[Place]:
     merged: dict[tuple[object, ...], Place] = {}
     for place in found:
         line = (place.file, place.line, place.function)
-        key: tuple[object, ...] = line if place.file else (place.nvtx, place.kernel)
+        key: tuple[object, ...] = line if place.file else (place.nvtx, place.kernel, place.operator)
         before = merged.get(key)
         if before is None:
             merged[key] = place
@@ -82,6 +86,28 @@ def _lines(con: Connection, rule: Rule, row: Mapping[str, Any], loop: int | None
     others = [line for line in lines if _spot(line) not in map(_spot, asked)]
     # The samples inside the loader are those of the line that asked it: no share is counted twice.
     return asked + ([(*line[:3], None) for line in others] if asked else others)
+
+
+def _operator(con: Connection, rule: Rule, row: Mapping[str, Any]) -> str | None:
+    """The framework's operator that made most of the calls, with its shapes where those are always the same.
+
+    What precedes a call is not the work of the operator that makes it.
+    """
+    if rule.price and any(edit.before_call for edit in registry.of(rule.price.best)):
+        return None
+    calls = _calls(con, row)
+    if not calls:
+        return None
+    found = con.execute(
+        """
+        select n.text, if(count(distinct o.shapes) = 1, any_value(o.shapes), null)
+        from api_call a join op o on o.id = a.op join name n on n.id = o.name
+        where a.id in (select unnest($calls::integer[])) group by n.text
+        having count(*) > setting('most_share') * len($calls) order by count(*) desc, n.text limit 1
+        """,
+        {"calls": calls},
+    ).fetchone()
+    return None if found is None else clean(" ".join(text for text in found if text))
 
 
 def _spot(line: _Line) -> tuple[str, int | str | None]:

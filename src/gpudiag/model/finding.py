@@ -50,6 +50,7 @@ class Place(Frozen):
     function: str | None = None
     nvtx: str | None = Field(default=None, description="path of NVTX ranges, outermost first")
     kernel: str | None = None
+    operator: str | None = Field(default=None, description="that launched most of it, with input shapes where recorded")
     share: float | None = Field(default=None, description="its part of the finding's cost, 0 to 1")
 
 

@@ -254,6 +254,8 @@ def _place(place: Place, folder: str, loop: Loop | None) -> Safe:
         head.append(f"range {escape.code(place.nvtx)}")
     if place.kernel:
         head.append(f"kernel {escape.code(place.kernel)}")
+    if place.operator:
+        head.append(f"operator {escape.code(escape.middle(place.operator, escape.NAME_LIMIT))}")
     text = ", ".join(head) or "not recorded"
     return Safe(text if place.share is None or place.share > 0.995 else f"{text}: {pct(place.share)} of this cost")
 

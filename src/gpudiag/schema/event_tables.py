@@ -15,6 +15,13 @@ EVENTS: tuple[Table, ...] = (
         col("name", "integer", "references name: the function without suffixes such as _v7000 or _ptsz"),
         col("correlation", "bigint", "ties the call to what it started, unique within its process"),
         col("return_code", "integer", "0 for success", default="0"),
+        col("op", "integer", "references op: the innermost operator that made the call, when recorded"),
+    )),
+    Table("op", "a framework operator that made CUDA calls", (
+        ID, START, END,
+        col("thread", "integer", "references thread", default="0"),
+        col("name", "integer", "references name"),
+        col("shapes", "varchar", "input shapes"),
     )),
     Table("gpu_op", "anything that occupied the GPU", (
         ID, START, END,

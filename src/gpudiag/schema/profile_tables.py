@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpudiag.schema.table import END, FRAMES, ID, START, Table, col
+from gpudiag.schema.table import ID, Table, col
 
 KERNEL_PROFILES: tuple[Table, ...] = (
     Table("kernel_profile", "one kernel launch measured by Nsight Compute", (
@@ -45,13 +45,6 @@ KERNEL_PROFILES: tuple[Table, ...] = (
 )
 
 OTHER_FILES: tuple[Table, ...] = (
-    Table("op", "a framework operator", (
-        ID, START, END,
-        col("thread", "integer", "references thread", default="0"),
-        col("name", "integer", "references name"),
-        col("shapes", "varchar", "input shapes"),
-        col("frames", FRAMES, "Python stack, innermost first"),
-    ), reserved="a reader of torch.profiler traces"),
     Table("smi_sample", "one nvidia-smi reading", (
         col("time", "bigint", "when", "ns"),
         col("device", "integer", "references device", default="0"),

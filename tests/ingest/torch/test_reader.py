@@ -212,3 +212,22 @@ def test_short_names_of_kernels(text: str, short: str) -> None:
 )
 def test_files_of_packages_are_not_the_users(name: str, file: str | None) -> None:
     assert frames.parse(name).file == file
+
+
+def test_a_call_belongs_to_the_innermost_operator_around_it(tmp_path: Path) -> None:
+    con = of(
+        tmp_path,
+        event("cpu_op", "aten::linear", 0, 100, **{"Input Dims": [[], [8, 4], [], [4, 2]]}),
+        event("cpu_op", "aten::empty", 5, 10),
+        event("cpu_op", "aten::addmm", 20, 60, **{"Input Dims": [[], [8, 4], [], [4, 2]]}),
+        call("cudaLaunchKernel", 30, 5, 1), work("kernel", "k", 50, 5, 1), call("cudaFree", 90, 2, 2),
+        event("cpu_op", "aten::add", 110, 10, 77), call("cudaLaunchKernel", 112, 2, 3),
+        call("cudaFree", 115, 2, 4, tid=77),
+    )  # fmt: skip
+    rows = con.execute(
+        "select n.text, o.shapes from api_call a left join op o on o.id = a.op left join name n on n.id = o.name"
+        " order by a.start"
+    ).fetchall()
+    shapes = "[[8,4],[4,2]]"
+    assert rows == [("aten::addmm", shapes), ("aten::linear", shapes), (None, None), ("aten::add", None)]
+    assert con.execute("select count(*) from op").fetchall() == [(3,)]

@@ -11,6 +11,7 @@ from comparing import between
 from gpudiag.model import Report
 from gpudiag.options import Options
 from gpudiag.pipeline import explain
+from gpudiag.report import markdown
 from torch_traces import Event, call, event, launched, work, written
 
 LOADER = "torch/utils/data/dataloader.py"
@@ -132,3 +133,18 @@ def test_two_profilers_are_compared_only_by_given_times(tmp_path: Path) -> None:
     times = {"ProfilerStep": [0.9]}
     assert between(base, head, base_times=times, head_times=times).state != "incomparable"
     assert between(head, head).state == "noise"
+
+
+def test_a_finding_about_kernels_names_their_operator(tmp_path: Path) -> None:
+    """Products of 32-bit numbers, all made by one operator."""
+    events = []
+    for one in launched(8):
+        if one["cat"] == "kernel":
+            one = {**one, "name": "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n"}
+        if one["cat"] == "cuda_runtime":
+            events.append(event("cpu_op", "aten::mm", one["ts"] - 2, 10, **{"Input Dims": [[64, 32], [32, 16]]}))
+        events.append(one)
+    found = report(written(tmp_path / "trace.json", events))
+    places = [place for finding in (*found.findings, *found.minor) if finding.code == "P02" for place in finding.where]
+    assert {place.operator for place in places} == {"aten::mm [[64,32],[32,16]]"}
+    assert any("operator `aten::mm [[64,32],[32,16]]`" in line for line in markdown.render(found).splitlines())

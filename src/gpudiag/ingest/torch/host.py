@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from gpudiag.ingest.rows import append
+from gpudiag.ingest.torch import operators
 from gpudiag.ingest.torch.staging import EVENTS
 from gpudiag.ingest.torch.trace import LONGEST, Trace, intern_same
 
-TEMPORARY = ("torch_thread", "torch_call")
+TEMPORARY = ("torch_thread", "torch_call", *operators.TEMPORARY)
 
 _HOST = "('cpu_op', 'user_annotation', 'cuda_runtime', 'cuda_driver', 'python_function')"
 _CALLS = "('cuda_runtime', 'cuda_driver')"
@@ -64,6 +65,7 @@ def read_calls(trace: Trace) -> None:
         where {valid}
         """
     )
+    operators.read_operators(trace)
     # Only a runtime function calls another traced one.
     con.execute(
         f"""
@@ -76,8 +78,8 @@ def read_calls(trace: Trace) -> None:
             asof join outer_call o on o.thread = d.thread and o.start <= d.start where o."end" >= d."end"
         )
         select c.id, c.start, c."end", {trace.process} as process, c.thread, n.parent, c.name, c.correlation,
-               0 as return_code
-        from torch_call c left join nested n using (id) order by c.id
+               0 as return_code, o.op
+        from torch_call c left join nested n using (id) left join torch_call_op o on o.call = c.id order by c.id
         """
     )
     con.execute(

@@ -1,0 +1,83 @@
+"""Operators of a trace: for each CUDA call the innermost one that made it, and of those their shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gpudiag.ingest.torch.staging import EVENTS
+from gpudiag.ingest.torch.trace import LONGEST, Trace, intern_same
+
+TEMPORARY = ("torch_operator", "torch_call_op")
+
+_LONGEST_SHAPES = 500
+"""Characters of an operator's input shapes that are kept: of fused optimisers they list every parameter."""
+
+_SHAPES = r"regexp_replace(regexp_replace(replace(o.dims, ' ', ''), ',\[\]', '', 'g'), '^\[\[\],?', '[')"
+"""SQL for the shapes of the inputs that are arrays: of others an empty list stands there."""
+
+Spans = Sequence[tuple[int, int, int]]
+"""Thread, start and end (ns), ascending; of two that begin at once the longer one comes first."""
+
+
+def read_operators(trace: Trace) -> None:
+    """Fill `op` with the operators that made CUDA calls, before `api_call`, which is staged in `torch_call`.
+
+    `torch_call_op` has the operator of each such call.
+    """
+    con, first = trace.con, trace.first["op"]
+    con.execute(
+        f"""
+        create or replace temp table torch_operator as
+        select row_number() over (order by t.thread, e.start, e."end" desc, e.name) - 1 as position, t.thread,
+               e.start - {trace.origin} as start, e."end" - {trace.origin} as "end", e.name, e.dims
+        from {EVENTS} e join torch_thread t using (tid)
+        where ph = 'X' and cat = 'cpu_op' and e.start is not null and e."end" is not null and e.name is not null
+        """
+    )
+    operators = con.execute('select thread, start, "end" from torch_operator order by position').fetchall()
+    calls = con.execute('select id, thread, start, "end" from torch_call order by thread, start, "end" desc').fetchall()
+    found = np.array(innermost(operators, [call[1:] for call in calls]), dtype=np.int64)
+    made = found >= 0
+    columns = {"call": np.array([call[0] for call in calls], dtype=np.int64)[made], "position": found[made]}
+    con.register("torch_found", columns)
+    try:
+        con.execute(
+            f"""
+            create or replace temp table torch_call_op as
+            select call, position, {first} - 1 + dense_rank() over (order by position) as op from torch_found
+            """
+        )
+    finally:
+        con.unregister("torch_found")
+    used = "torch_operator where position in (select position from torch_call_op)"
+    intern_same(con, f"select name as text from {used}")
+    con.execute(
+        f"""
+        insert into op by name
+        select c.op as id, o.start, o."end", o.thread, n.id as name,
+               case when len(o.dims) <= {_LONGEST_SHAPES} then nullif({_SHAPES}, '[]') end as shapes
+        from (select distinct op, position from torch_call_op) c join torch_operator o using (position)
+        join name n on n.text = left(o.name, {LONGEST}) and n.short = n.text
+        """
+    )
+
+
+def innermost(operators: Spans, calls: Spans) -> list[int]:
+    """Return for each call the position of the innermost operator around it on its thread, -1 where there is none."""
+    result, open_, at = list[int](), list[int](), 0
+    for thread, start, end in calls:
+        while at < len(operators) and operators[at][:2] <= (thread, start):
+            _close(operators, open_, operators[at][0], operators[at][1] + 1)
+            open_.append(at)
+            at += 1
+        _close(operators, open_, thread, end)
+        result.append(open_[-1] if open_ else -1)
+    return result
+
+
+def _close(operators: Spans, open_: list[int], thread: int, until: int) -> None:
+    """Drop operators of another thread, and those that end before a moment."""
+    while open_ and (operators[open_[-1]][0] != thread or operators[open_[-1]][2] < until):
+        open_.pop()

@@ -5,4 +5,4 @@ select p.id as process
 from process p
 join input i on i.id = p.input
 join capability c on c.input = i.id
-where i.kind = 'torch' and c.name = 'python_samples' and c.state = 'recorded';
+where i.kind = 'torch' and c.name = 'python_calls' and c.state = 'recorded';

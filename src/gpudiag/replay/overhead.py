@@ -47,7 +47,7 @@ def with_stacks(con: duckdb.DuckDBPyConnection) -> frozenset[int]:
     """Processes that torch.profiler recorded with their Python stacks, which slows the host down most."""
     rows = con.execute(
         "select p.id from process p join input i on i.id = p.input join capability c on c.input = i.id"
-        " where i.kind = 'torch' and c.name = 'python_samples' and c.state = 'recorded'"
+        " where i.kind = 'torch' and c.name = 'python_calls' and c.state = 'recorded'"
     ).fetchall()
     return frozenset(process for (process,) in rows)
 

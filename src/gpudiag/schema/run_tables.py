@@ -22,7 +22,7 @@ FOUND_IN_FILES: tuple[Table, ...] = (
     Table("capability", "one kind of evidence and whether the capture could have recorded it", (
         col("input", "integer", "references input", default="0"),
         col("name", "varchar", "cuda_api, gpu_ops, graph_nodes, sync, events, nvtx, python_samples, os_calls, "
-           "um_faults, gpu_metrics, memory, kernel_profiles, or ncu_<section>"),
+           "um_faults, gpu_metrics, memory, python_calls, kernel_profiles, or ncu_<section>"),
         col("state", "varchar", "recorded, not_recorded or unknown", default="'recorded'"),
         col("how", "varchar", "how that is known"),
     )),

@@ -115,6 +115,7 @@ def test_stacks_of_1_8_have_the_line_that_was_running(tmp_path: Path) -> None:
     stack = "/x/site-packages/torch/nn/modules/linear.py(94): forward;train.py(12): <module>"
     con = of(tmp_path, *launched(1), event("Operator", "aten::mm", 0, 9, **{"Call stack": stack}))
     ((found,),) = con.execute("select frames from py_sample").fetchall()
+    assert states(con)["python_calls"][0] == "not_recorded"  # so the replay takes no account of what these cost
     assert [(frame["file"], frame["line"]) for frame in found] == [
         ("/x/site-packages/torch/nn/modules/linear.py", 94), ("train.py", 12)
     ]  # fmt: skip
@@ -122,7 +123,7 @@ def test_stacks_of_1_8_have_the_line_that_was_running(tmp_path: Path) -> None:
 
 def test_nothing_that_was_not_recorded_counts_as_recorded(tmp_path: Path) -> None:
     found = states(of(tmp_path, *launched(4)))
-    lacking = {"os_calls", "um_faults", "gpu_metrics", "memory", "events", "python_samples"}
+    lacking = {"os_calls", "um_faults", "gpu_metrics", "memory", "events", "python_samples", "python_calls"}
     assert {name for name, (state, _) in found.items() if state == "not_recorded"} == lacking
     assert "with_stack=True" in found["python_samples"][1]
     assert "Nsight Systems" in found["os_calls"][1]

@@ -31,6 +31,7 @@ def write(trace: Trace) -> None:
         "events": _events(kinds),
         "nvtx": _annotations(trace, host=host),
         "python_samples": _stacks(trace, host=host),
+        "python_calls": _calls(trace),
         **{name: (_NOT, how) for name, how in _NEVER.items()},
     }
     rows = [(trace.input, name, state, how) for name, (state, how) in found.items()]
@@ -77,6 +78,12 @@ def _annotations(trace: Trace, *, host: bool) -> tuple[str, str]:
     if host:
         return _RECORDED, "annotations are recorded with operators, and there was none"
     return _NOT, "nothing of the CPU was recorded; record with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]"
+
+
+def _calls(trace: Trace) -> tuple[str, str]:
+    if trace.found["python_function"]:
+        return _RECORDED, "calls of Python functions are in the file"
+    return _NOT, "the trace holds no call of a Python function"
 
 
 def _stacks(trace: Trace, *, host: bool) -> tuple[str, str]:

@@ -61,13 +61,13 @@ def test_without_samples_and_ranges_no_phase_is_named() -> None:
     assert found(launched(40, 100, *STEP)) == ()
 
 
-def test_a_function_that_calls_itself_is_divided_where_it_is_entered() -> None:
+def test_a_recursive_function_is_divided_where_it_is_entered() -> None:
     case = launched(40, 100, *STEP)
     case["py_sample"] = [sampled(5, line(3), line(10)), sampled(55, line(4), line(11))]
     assert {phase.place.line for phase in found(case)} == {10, 11}
 
 
-def test_calls_of_one_function_from_two_lines_are_told_apart() -> None:
+def test_calls_of_one_function_from_two_lines_differ() -> None:
     case = launched(40, 100, *STEP)
     case["py_sample"] = [sampled(5, FORWARD, line(10)), sampled(55, FORWARD, line(11))]
     assert shares(case) == {"forward, line 10": 0.6, "forward, line 11": 0.4}

@@ -89,7 +89,7 @@ def test_a_loop_whose_replay_is_held_is_not_healthy() -> None:
     assert "what sets its pace was not recorded" in verdict.text
 
 
-def test_a_loop_that_stands_still_between_iterations_is_not_healthy() -> None:
+def test_a_loop_that_stands_still_is_not_healthy() -> None:
     """One pause is no rhythm and fires no rule; the time of an iteration does not hold it."""
     for pause, state in ((60, "healthy"), (20_000, "cannot_tell")):
         case = launched(20, 1000, ("a()", 0, 5, 995))

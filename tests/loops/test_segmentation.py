@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpudiag.loops.segmentation import Division, Marker, closing, iterations
+from gpudiag.loops.levels import Division, Marker
+from gpudiag.loops.segmentation import closing, iterations
 from gpudiag.loops.submissions import Submissions
 from timelines import library
 

@@ -73,7 +73,7 @@ def _name(place: Place) -> str:
 
 
 def _distinct(phases: list[Phase]) -> tuple[Phase, ...]:
-    """The phases, those of one name told apart by their lines."""
+    """The phases, those of one name with their lines."""
     known = Counter(phase.name for phase in phases)
     return tuple(
         phase.model_copy(update={"name": f"{phase.name}, line {phase.place.line}"})

@@ -11,7 +11,7 @@ import numpy as np
 from gpudiag.loops import further, segmentation, submissions
 from gpudiag.loops.further import Parts, Repetition
 from gpudiag.loops.iteration_bounds import Bounds, Found, Ints, Iterations, Settings, iteration_bounds, kernel_work
-from gpudiag.loops.segmentation import Division
+from gpudiag.loops.levels import Division
 from gpudiag.loops.submissions import Submissions
 
 Connection = duckdb.DuckDBPyConnection

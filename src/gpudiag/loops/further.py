@@ -16,7 +16,7 @@ import numpy as np
 
 from gpudiag.loops import segmentation
 from gpudiag.loops.iteration_bounds import Bounds, Ints, Settings
-from gpudiag.loops.segmentation import Division, same_period
+from gpudiag.loops.levels import Division, same_period
 from gpudiag.loops.submissions import COPIES, GRAPH, Submissions
 
 

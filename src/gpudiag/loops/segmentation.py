@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpudiag.loops.iteration_bounds import Ints, Settings
-from gpudiag.loops.submissions import COPY_BACK, UPLOAD, Floats, Submissions
+from gpudiag.loops.levels import Division, Marker, outermost
+from gpudiag.loops.submissions import Floats, Submissions
 
 # Bounds on the cost of a search, not thresholds.
 _SEGMENTS = 300  # of a division that are compared, evenly spread
@@ -27,56 +27,13 @@ _JUMPS = 3  # between distances of occurrences that may tell clusters apart
 _STRETCH = 200_000  # operations of a long run in which divisions are sought
 
 
-class Marker(NamedTuple):
-    """A kind of operation, or a call, that proposes a division: at all places, or where more than `gap` precede it."""
-
-    kind: int
-    call: str
-    gap: float
-
-    def positions(self, events: Submissions) -> Ints:
-        """Return the operations that it marks, ascending."""
-        at = events.calls[self.call] if self.call else np.flatnonzero(events.kind == self.kind)
-        return at[np.append(True, np.diff(at) > self.gap)] if self.gap and len(at) else at
-
-
-@dataclass(frozen=True, eq=False)
-class Division:
-    """A division of a run into segments; each begins with an operation of `begins` and ends before the next."""
-
-    marker: Marker
-    begins: Ints
-    alike: float
-    """The part of the segments that are like the typical one."""
-    coverage: float
-    """Their part of the GPU time since the first segment."""
-    size: float
-    """Operations of the typical segment."""
-    content: Floats
-    """How many of each kind it has."""
-    good: NDArray[np.bool_]
-    """Whether each of the segments that were compared, evenly spread, is like the typical one."""
-    votes: int = 1
-    """How many markers propose a division into as many segments."""
-    stump: int | None = None
-    """The operation with which one more segment begins that the run, or the recording, did not end."""
-
-    @property
-    def count(self) -> int:
-        return len(self.begins)
-
-    @property
-    def quality(self) -> float:
-        return min(1.0, self.coverage) * self.alike
-
-
 def iterations(events: Submissions, settings: Settings) -> Iterator[Division]:
     """The divisions that may be the program's iterations, the likeliest first."""
     middle = max(0, len(events) - _STRETCH) // 2
     sample = events.part(middle, middle + _STRETCH) if len(events) > _STRETCH else events
     found = _divisions(sample, settings)
     while found:
-        level = _outermost(found, sample, settings)
+        level = outermost(found, sample, settings)
         if not level:
             return
         likeliest = _first_begun(level, sample, settings)
@@ -226,77 +183,3 @@ def _compared(segments: int) -> Ints:
 def _counted(row: Ints, what: Ints, rows: int, kinds: int) -> Floats:
     counts: Floats = np.bincount(row * kinds + what, minlength=rows * kinds).reshape(rows, kinds).astype(np.float64)
     return counts
-
-
-def _outermost(found: list[Division], events: Submissions, settings: Settings) -> list[Division]:
-    """The divisions of the outermost level that repeats often enough, of about the best quality."""
-    often = sorted((one for one in found if one.count >= settings["loop_often"]), key=lambda one: one.count)
-    seldom = [one for one in found if one.count < settings["loop_often"] and one.alike >= settings["loop_few_alike"]]
-    level: list[Division] = []
-    while often:
-        level = [one for one in often if one.count <= settings["loop_level_times"] * often[0].count]
-        # A marker may lie in some of the iterations only: others of the same period tell the rest.
-        level += [one for one in often[len(level) :] if any(same_period(one, other, settings) for other in level)]
-        often = [one for one in often if one not in level]
-        typical = max(level, key=lambda one: one.quality)
-        if not (_is_check(typical, often, events, settings) or _by_chance(level, typical, often, settings)):
-            break
-    # Few long steps: what updates the weights tells a training step from its layers.
-    steps = [one for one in seldom if _updates(one, events)]
-    if steps and not any(_updates(one, events) for one in level):
-        level = steps
-    level = level or [one for one in seldom if one.count == min(other.count for other in seldom)]
-    best = max((one.quality for one in level), default=0.0)
-    return [one for one in level if one.quality >= best - settings["loop_quality_spread"]]
-
-
-def same_period(one: Division, other: Division, settings: Settings) -> bool:
-    """Return whether the typical segments of two divisions are of one size and hold the same operations."""
-    least = settings["period_match"]
-    if min(one.size, other.size) < least * max(one.size, other.size):
-        return False
-    lengths = np.linalg.norm(one.content) * np.linalg.norm(other.content)
-    return bool(one.content @ other.content >= least * lengths)
-
-
-def _updates(division: Division, events: Submissions) -> bool:
-    """Return whether the typical segment runs kernels of an optimiser."""
-    return any(events.updates[kind] for kind in np.flatnonzero(division.content))
-
-
-def _by_chance(level: list[Division], best: Division, finer: list[Division], settings: Settings) -> bool:
-    """Return whether a level only shows in which iterations of a finer one some kernel runs.
-
-    A library picks another kernel for another size: it marks some of the iterations, now one apart, now three. A level
-    of its own has more to tell it by, or holds as many of the finer one's each time.
-    """
-    votes = max(one.votes for one in level)
-    for inner in finer:
-        if inner.quality < best.quality or votes > settings["loop_chance_votes"] * inner.votes:
-            continue
-        held = np.diff(np.searchsorted(inner.begins, best.begins))
-        if len(held) and np.bincount(held).max() < settings["loop_alike_share"] * len(held):
-            return True
-    return False
-
-
-def _is_check(outer: Division, finer: list[Division], events: Submissions, settings: Settings) -> bool:
-    """Return whether a level only adds a small test, read back once, to several iterations of a finer one.
-
-    A convergence test or a log line every ten steps repeats as well as the steps do; unlike a step it uploads nothing.
-    """
-    kinds = len(events.names)
-    total = np.bincount(events.kind, weights=events.ns, minlength=kinds)
-    each = total / np.maximum(np.bincount(events.kind, minlength=kinds), 1)
-    read_back, uploaded = (np.array([way in name for name in events.names]) for way in (COPY_BACK, UPLOAD))
-    for inner in finer:
-        often = inner.count >= settings["loop_check_every"] * outer.count
-        several = np.count_nonzero(inner.content) >= settings["loop_check_kinds"]
-        if not (often and several and inner.coverage >= settings["loop_check_coverage"] * outer.coverage):
-            continue
-        new = np.where(inner.content == 0, outer.content, 0.0)
-        little = new.sum() <= settings["loop_check_share"] * outer.size
-        little &= (new * each).sum() <= settings["loop_check_share"] * max((outer.content * each).sum(), 1.0)
-        if little and 0 < new[read_back].sum() <= settings["loop_check_reads"] and not new[uploaded].any():
-            return True
-    return False

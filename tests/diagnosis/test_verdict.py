@@ -100,7 +100,7 @@ def test_a_loop_that_stands_still_is_not_healthy() -> None:
         case["gpu_op"] += [{**row, "api_call": f"{row['api_call']} later"} for row in later["gpu_op"]]
         verdict = judged(case)[1]
         assert verdict.state == state, pause
-    assert "it had nothing to do once, for 20.0 ms in all: 3" in verdict.text
+    assert "it computed nothing once, for 20.0 ms in all: 3" in verdict.text
 
 
 def test_what_fired_and_is_small_is_named_where_nothing_else_is() -> None:

@@ -1,5 +1,5 @@
 -- A stretch in which a loop stood still for longer than several of its iterations: inside one iteration, or between
--- two. The same loop goes on after it, and the GPU had nothing to do.
+-- two. The same loop goes on after it, and the GPU computed nothing.
 --   loop: references loop
 --   process: references process
 --   thread: the thread that drives the loop
@@ -7,7 +7,7 @@
 --   start: when it began (ns)
 --   end: when it ended (ns)
 --   between: whether it lies between two iterations, which the loop's time does not count
---   idle_ns: idle GPU time in it, less the profiler's own work (ns)
+--   idle_ns: time in it in which the GPU computed nothing, less the profiler's own work (ns)
 --   iteration_ns: median iteration (ns)
 --   path: the innermost NVTX range in the middle of it
 --   os_name: the operating system call in which the thread spent most of it; null when those were not recorded
@@ -56,7 +56,7 @@ long as (
   from numbered
   where next_loop = loop and next_thread = thread and next_start - "end" > 2 * iteration_ns
 ),
--- the GPU, or the profiler
+-- the GPU computing, or the profiler; copies of a checkpoint are part of what the pause costs
 busy as (
   select
     l.process,
@@ -68,7 +68,7 @@ busy as (
       start,
       "end"
     from analysed_gpu_op
-    where process in (select process from long)
+    where process in (select process from long) and kind in ('kernel', 'graph')
     union all
     select
       p.process,

@@ -107,7 +107,7 @@ def _paused(con: Connection, loop: Loop, most: float) -> str | None:
         return None
     count = "once" if row[0] == 1 else f"{row[0]} times"
     return (
-        f"The GPU computes {pct(computing(loop))} of {code(loop.name)}, but between its iterations it had nothing to do"
+        f"The GPU computes {pct(computing(loop))} of {code(loop.name)}, but between its iterations it computed nothing"
         f" {count}, for {dur(row[1])} in all: {pct(row[2])} of the time from its first iteration to its last. Whether"
         " that returns, only a recording of more iterations tells."
     )

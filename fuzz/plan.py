@@ -24,8 +24,8 @@ from fuzz.given import Given, Sound, random_of
 from fuzz.samples import Samples
 
 READERS: Mapping[str, int] = {
-    "sqlite": 24, "parquet": 6, "ncu-csv": 14, "ncu-rep": 6, "packed": 10, "report": 18, "config": 10, "rules": 2,
-    "unknown": 10,
+    "sqlite": 22, "parquet": 6, "ncu-csv": 12, "ncu-rep": 5, "trace": 10, "packed": 8, "report": 16, "config": 9,
+    "rules": 2, "unknown": 10,
 }  # fmt: skip
 """Reader → its part of all inputs, in percent."""
 OUTPUTS = {"json": 50, "html": 15, "twice": 10, "shuffled": 10, "paged": 15}
@@ -84,7 +84,7 @@ def _names(reader: str, random: Random, count: int) -> list[str]:
         before = random.choices(of_bytes, k=1) if random.random() < 0.6 else []
         after = random.choices(["pack:outside", "pack:twice", ""], [5, 1, 4] if before else [9, 1, 0])
         return [*before, "pack:pack", *filter(None, after)]
-    if reader == "report":
+    if reader in ("report", "trace"):
         of_json = [f"json:{name}" for name in sorted(documents.STEPS)] * 2
         return random.choices(of_bytes, k=count) if random.random() < 0.2 else random.choices(of_json, k=count)
     if reader == "config":
@@ -136,6 +136,13 @@ def _start(plan: Plan, samples: Samples) -> Given:  # noqa: C901  a list of choi
         return given("pages")
     if plan.reader == "ncu-rep":
         return given("ncu-rep")
+    if plan.reader == "trace":
+        made = given("traces")
+        if plan.sample % 5 == 0:  # with another capture beside it
+            name, files = one(("exports", "pages", "traces")[plan.sample % 3], 1)
+            made.files |= files
+            made.words += [f"@{other}" for other in files if other != made.main]
+        return made
     if plan.reader == "packed":
         return given(("exports", "pages", "pages", "ncu-rep")[plan.sample // 7 % 4])
     if plan.reader == "report":

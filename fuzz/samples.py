@@ -32,8 +32,10 @@ PAGES = (
     "healthy_stream_triad/healthy",
     "float64_literals/slow",
 )
+TRACES = ("elementwise_chain/fixed", "elementwise_chain/slow", "rollout_eager/slow", "loader_without_workers/fixed")
 CALLS = 300  # of the CUDA API that are kept of an export
 LAUNCHES = 6  # that are kept of a page
+TIMED = 3000  # that are kept of a trace
 LOOSE = (
     "OSRT_CALLCHAINS",
     "SCHED_EVENTS",
@@ -146,6 +148,15 @@ def small_page(content: bytes) -> bytes:
     return b"\n".join(head + first)
 
 
+def small_trace(content: bytes) -> bytes:
+    """The first events of a trace of torch.profiler, and all that is no event of time."""
+    stated = json.loads(content)
+    events = stated["traceEvents"]
+    timed = sorted((one for one in events if one.get("ph") == "X"), key=lambda one: float(one["ts"]))
+    stated["traceEvents"] = [*(one for one in events if one.get("ph") == "M"), *timed[:TIMED]]
+    return json.dumps(stated).encode()
+
+
 def parquet_folder(export: bytes, folder: Path) -> None:
     """An export as the folder that `nsys export --type=parquetdir` writes, of types that fit."""
     import polars as pl
@@ -181,7 +192,7 @@ def made_up_report(random: Random) -> bytes:
 
 def make(folder: Path, corpus: Path | None, few: bool) -> None:
     """Write every sample below the folder, a folder a kind. Run by a process of its own: it starts threads."""
-    for kind in ("exports", "pages", "parquet", "reports", "baselines", "ncu-rep"):
+    for kind in ("exports", "pages", "parquet", "reports", "baselines", "ncu-rep", "traces"):
         (folder / kind).mkdir()
     for name in EXPORTS[: 5 if few else None]:
         content = unpacked(CAPTURES / f"{name}.sqlite.xz")
@@ -190,6 +201,9 @@ def make(folder: Path, corpus: Path | None, few: bool) -> None:
         for page in ("raw", "details"):
             made = small_page(unpacked(CAPTURES / f"{name}.{page}.csv.xz"))
             (folder / "pages" / f"{name.replace('/', '.')}.{page}.csv").write_bytes(made)
+    for name in TRACES[: 2 if few else None]:
+        made = small_trace(unpacked(CAPTURES / f"{name}.pt.trace.json.xz"))
+        (folder / "traces" / f"{name.replace('/', '.')}.json").write_bytes(made)
     (folder / "ncu-rep" / "made-up.ncu-rep").write_bytes(made_up_report(random_of("ncu-rep")))
     if corpus:
         _from_corpus(folder, corpus)

@@ -79,6 +79,15 @@ def test_damage_inside_is_refused_in_a_sentence(tmp_path: Path) -> None:
     assert "\n" not in str(error.value)
 
 
+def test_an_event_of_another_shape_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    events = launched(4)
+    file = written(tmp_path / "trace.json", events)
+    file.write_text(json.dumps(document([*events, {**events[-1], "args": 3}])))
+    with pytest.raises(GpudiagError, match="the trace is damaged") as error:
+        read(file)
+    assert "events-" not in str(error.value) and "record/value" in str(error.value)
+
+
 def test_numbers_may_be_texts_as_in_early_versions(tmp_path: Path) -> None:
     events = [
         {**event("Runtime", "cudaLaunchKernel", 10, 5, "4242", correlation=3), "pid": "4242"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -49,9 +50,14 @@ def load(con: duckdb.DuckDBPyConnection, parts: Sequence[Path], shown: Path) -> 
     try:
         _load(con, parts)
     except duckdb.InvalidInputException as error:
-        reason = " ".join(str(error).split("\n")[0].split()).rpartition("Malformed JSON")
-        where = reason[2].strip(" .:").rpartition("message:")[2].strip() or "its events are no JSON"
+        where = _reason(str(error)) or "its events are no JSON"
         raise GpudiagError(f"{shown}: the trace is damaged ({where[:120]}); copy it again, or record anew.") from None
+
+
+def _reason(said: str) -> str:
+    """What DuckDB says is wrong, without the file, whose name the reader of a message does not know."""
+    found = re.search(r"(?:Malformed JSON|JSON transform error) in file \"[^\"]*\",?(.*)", said)
+    return found[1].rpartition("message:")[2].strip(" .:") if found else ""
 
 
 def _load(con: duckdb.DuckDBPyConnection, parts: Sequence[Path]) -> None:

@@ -73,6 +73,16 @@ def test_calls_of_one_function_from_two_lines_differ() -> None:
     assert shares(case) == {"forward, line 10": 0.6, "forward, line 11": 0.4}
 
 
+def test_a_line_of_a_script_that_calls_nothing_is_named_by_its_number() -> None:
+    case = launched(40, 100, *STEP)
+    script = {"function": "<module>", "file": "/home/a/train.py"}
+    case["py_sample"] = [
+        {"time": 5, "repeat": 40, "every": 100, "frames": [{**script, "line": 3}]},
+        {"time": 55, "repeat": 40, "every": 100, "frames": [{**script, "line": 4}]},
+    ]
+    assert shares(case) == {"line 3": 0.6, "line 4": 0.4}
+
+
 def test_ranges_below_the_loops_range_are_phases() -> None:
     case = launched(40, 100, *STEP)
     marks = {"repeat": 40, "every": 100}
@@ -85,6 +95,19 @@ def test_ranges_below_the_loops_range_are_phases() -> None:
     case["py_sample"] = [sampled(5, FORWARD, line(10)), sampled(55, OPTIMIZER, line(11))]
     assert shares(case) == {"forward": 0.6, "update": 0.4}
     assert [phase.place.nvtx for phase in found(case)] == ["step / forward", "step / update"]
+
+
+def test_ranges_of_a_part_of_the_iteration_tell_no_phases() -> None:
+    """A framework marks its loader and its optimiser; what lies between is most of the step."""
+    marks = {"repeat": 40, "every": 100}
+    case = two_lines() | {
+        "nvtx_range": [
+            {"name": "step", "label": "step", "start": 0, "duration": 99, **marks},
+            {"name": "fetch", "parent": "step", "start": 1, "duration": 10, **marks},
+            {"name": "update", "parent": "step", "start": 80, "duration": 10, **marks},
+        ]
+    }
+    assert shares(case) == {"forward": 0.6, "step": 0.4}
 
 
 PHASES = (

@@ -1,6 +1,6 @@
 -- The phase of its iteration that a loop is in from this moment on, until the next row, by the thread that drives it:
--- the NVTX range directly below the loop's own; without such ranges the line of the user's function that holds the
--- loop, by Python samples.
+-- the NVTX range directly below the loop's own; where such ranges hold less than most of the loop, the line of the
+-- user's function that holds the loop, by Python samples.
 -- materialised: looked up by time
 --   loop: references loop
 --   process: references process
@@ -25,6 +25,19 @@ with annotated as (
   join loop l on l.id = s.loop
   where a.time < s."end" and l.nvtx_path is not null
 ),
+-- loops of which ranges tell most of the time
+ranged as (
+  select loop
+  from (
+    select
+      loop,
+      path,
+      lead(time, 1, time) over (partition by loop, process order by time) - time as ns
+    from annotated
+  )
+  group by loop
+  having coalesce(sum(ns) filter (path is not null), 0) > setting('most_share') * sum(ns)
+),
 sampled as (
   select
     s.loop,
@@ -35,7 +48,7 @@ sampled as (
     y.frames
   from py_sample y
   asof join steady_interval s on y.thread = s.thread and s.start <= y.time
-  where y.time < s."end" and s.loop not in (select loop from annotated where path is not null)
+  where y.time < s."end" and s.loop not in (select loop from ranged)
 ),
 framed as (
   select
@@ -115,7 +128,7 @@ select
   null as line,
   null as function
 from annotated
-where loop in (select loop from annotated where path is not null)
+where loop in (select loop from ranged)
 union all
 -- a sample speaks for the time up to half way to the next one
 select

@@ -10,7 +10,7 @@ import duckdb
 from gpudiag.model import Phase, Place
 from gpudiag.replay import bounds
 from gpudiag.replay.gains import PricedFinding
-from gpudiag.text.format import base_name, clean
+from gpudiag.text.format import clean
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -69,7 +69,9 @@ def _place(key: _Key) -> Place:
 def _name(place: Place) -> str:
     if place.nvtx is not None:
         return place.nvtx.rsplit(" / ", 1)[-1]
-    return place.function or f"{base_name(place.file or '')}:{place.line}"
+    if place.function is None or place.function.startswith("<"):  # `<module>` is no name of what the line does
+        return f"line {place.line}"
+    return place.function
 
 
 def _distinct(phases: list[Phase]) -> tuple[Phase, ...]:

@@ -11,7 +11,7 @@ from gpudiag.model import Finding, Gain, Loop, Note, NotEvaluated, Rule, Run, Ve
 from gpudiag.model.vocabulary import LEAVES
 from gpudiag.replay.gains import GainCalculator
 from gpudiag.replay.simulate import Doubt
-from gpudiag.text.format import base_name, clause, clean, code, dur, pct
+from gpudiag.text.format import base_name, clause, clean, code, dur, pct, plural
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -54,7 +54,8 @@ def too_little(con: Connection, run: Run, settings: Mapping[str, float]) -> str 
         return None
     if not run.loops:
         row = con.execute("select count(*) from gpu_op").fetchone()
-        few = f"Only {row[0] if row else 0} GPU operations were recorded"
+        count = row[0] if row else 0
+        few = f"Only {plural(count, 'GPU operation')} {'was' if count == 1 else 'were'} recorded"
         return f"{few}: too little to diagnose. Record some iterations of the steady loop."
     steady_ms = sum(loop.iteration_ms * loop.iterations for loop in run.loops)
     if run.loops[0].source == "unknown" and steady_ms < settings["min_steady_share"] * run.span_ms:

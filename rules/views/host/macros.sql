@@ -78,8 +78,8 @@ create macro names_profiler_step(message) as regexp_matches(message, '^ProfilerS
 create macro names_framework_phase(message) as
   regexp_matches(
     message,
-    '^(nccl:|c10d::|enumerate\(DataLoader\)|Optimizer\.|## .* ##$|DistributedDataParallel\.|FSDP::|FullyShardedDataParallel\.|'
-    'autograd::|Torch-Compiled Region)'
+    '^(nccl:|c10d::|enumerate\(DataLoader\)|Optimizer\.|## .* ##$|DistributedDataParallel\.|FSDP::|'
+    'FullyShardedDataParallel\.|autograd::|Torch-Compiled Region)'
   );
 
 -- Whether a file belongs to a data loader.

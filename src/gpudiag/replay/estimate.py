@@ -56,8 +56,11 @@ class LoopModel:
         self.graphs = collectives.without_waiting(graphs, meet) if meet else list(graphs)
         if unprofiled_ns is None:
             slowed = overhead.with_stacks(con)
-            scenarios = (overhead.plausible(settings, stacks=g.record.window.process in slowed) for g in graphs)
-            guesses = list(zip(*scenarios, strict=True))
+            plain, stacked = overhead.plausible(settings), overhead.plausible(settings, stacks=True)
+            guesses = [
+                tuple(slow if one.record.window.process in slowed else usual for one in graphs)
+                for usual, slow in zip(plain, stacked, strict=True)
+            ]
         else:
             guesses = [tuple(overhead.solve(g, unprofiled_ns * g.iterations, settings) for g in graphs)]
         self.guesses = guesses

@@ -55,7 +55,7 @@ def load(con: duckdb.DuckDBPyConnection, parts: Sequence[Path], shown: Path) -> 
 
 
 def _reason(said: str) -> str:
-    """What DuckDB says is wrong, without the file, whose name the reader of a message does not know."""
+    """Return DuckDB's reason without the file, whose name the reader of a message does not know."""
     found = re.search(r"(?:Malformed JSON|JSON transform error) in file \"[^\"]*\",?(.*)", said)
     return found[1].rpartition("message:")[2].strip(" .:") if found else ""
 

@@ -41,10 +41,14 @@ def of_finding(con: Connection, item: PricedFinding, part: float) -> Place | Non
     rows = con.execute(
         """
         with claimed as (select unnest(?::varchar[]) as key, unnest(?::double[]) as ns),
+        numbered as (
+            select split_part(key, ':', 1) as of, try_cast(split_part(key, ':', 2) as integer) as id, ns from claimed
+        ),
         called as (
-            select c.ns, i.api_call from claimed c join idle_interval i on c.key = 'interval:' || i.idle_interval
+            select c.ns, i.api_call from numbered c join idle_interval i on c.id = i.idle_interval
+            where c.of = 'interval'
             union all
-            select c.ns, w.api_call from claimed c join loop_gpu_op w on c.key = 'op:' || w.op
+            select c.ns, w.api_call from numbered c join loop_gpu_op w on c.id = w.op where c.of = 'op'
         )
         select p.path, p.file, p.line, p.function, sum(c.ns) as ns
         from called c join call_phase p on p.api_call = c.api_call

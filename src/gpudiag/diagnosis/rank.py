@@ -85,7 +85,8 @@ def rank(
         remedies = _remedies(item.rule, item.rows, library, frameworks, own)
         above = (other for other, *_ in ordered[: number - 1] if other.key == item.key)
         first = [other.rule.code for other in above if other.rule.code in item.rule.after]
-        phase = phases.of_finding(con, item, settings["phase_part"])
+        listed = number <= len(ordered)
+        phase = phases.of_finding(con, item, settings["phase_part"]) if listed else None
         return _finding(con, number, item, left, evaluation, remedies, rows_of_loops, first, phase)
 
     findings = [finding(number, item, left) for number, (item, *left) in enumerate(ordered, 1)]

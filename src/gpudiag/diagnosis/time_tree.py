@@ -102,11 +102,14 @@ def by_leaf(con: Connection, loop: int, claim: bounds.Claim) -> dict[str, float]
         )
     rows = con.execute(
         """
-        select i.leaf, sum(cast(round(least(c.ns, i."end" - i.start)) as bigint)) from claim c
-        join idle_interval i on c.key = 'interval:' || i.idle_interval where i.loop = $1 group by i.leaf
+        with numbered as (
+            select split_part(key, ':', 1) as of, try_cast(split_part(key, ':', 2) as integer) as id, ns from claim
+        )
+        select i.leaf, sum(cast(round(least(c.ns, i."end" - i.start)) as bigint)) from numbered c
+        join idle_interval i on c.id = i.idle_interval where c.of = 'interval' and i.loop = $1 group by i.leaf
         union all
-        select 'exposed_' || w.class, sum(cast(round(c.ns) as bigint)) from claim c
-        join loop_gpu_op w on c.key = 'op:' || w.op where w.loop = $1 and w.class <> 'compute' group by w.class
+        select 'exposed_' || w.class, sum(cast(round(c.ns) as bigint)) from numbered c
+        join loop_gpu_op w on c.id = w.op where c.of = 'op' and w.loop = $1 and w.class <> 'compute' group by w.class
         """,
         [loop],
     ).fetchall()

@@ -73,7 +73,7 @@ def test_calls_of_one_function_from_two_lines_differ() -> None:
     assert shares(case) == {"forward, line 10": 0.6, "forward, line 11": 0.4}
 
 
-def test_a_line_of_a_script_that_calls_nothing_is_named_by_its_number() -> None:
+def test_a_line_of_a_script_is_named_by_its_number() -> None:
     case = launched(40, 100, *STEP)
     script = {"function": "<module>", "file": "/home/a/train.py"}
     case["py_sample"] = [

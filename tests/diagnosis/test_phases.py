@@ -111,7 +111,12 @@ def test_ranges_of_a_part_of_the_iteration_tell_no_phases() -> None:
 
 
 PHASES = (
-    Phase(name="forward", place=Place(file="/home/a/train.py", line=10), share=0.6, computing_share=0.3),
+    Phase(
+        name="forward",
+        place=Place(file="/home/a/train.py", line=10, function="forward"),
+        share=0.6,
+        computing_share=0.3,
+    ),
     Phase(name="update", place=Place(nvtx="step / update"), share=0.4, computing_share=0.1),
 )
 

@@ -112,8 +112,10 @@ def _at(place: Place) -> tuple[str | None, str | None, int | str | None]:
 
 
 def _phase(one: Phase) -> str:
-    at = f" ({code(_spot(one.place.file, one.place.line))})" if one.place.file else ""
-    return f"{code(one.name)}{at}"
+    if not one.place.file:
+        return code(one.name)
+    at, function = code(_spot(one.place.file, one.place.line)), one.place.function
+    return at if function is None or function.startswith("<") else f"{code(function)} ({at})"
 
 
 def _spot(file: str, line: int | None) -> str:

@@ -11,7 +11,7 @@ with awake as (
     y.thread,
     t.process,
     user_frame(y.frames) as frame,
-    list_filter(user_frames(y.frames), lambda f: not starts_with(f.function, '<'))[1].function as function
+    user_function(y.frames) as function
   from py_sample y
   join thread t on t.id = y.thread
   where not coalesce(contains(lower(y.state), 'wait'), false)
@@ -22,7 +22,7 @@ select
   w.thread,
   a.frame.file as file,
   a.frame.line as line,
-  coalesce(a.function, a.frame.function) as function
+  a.function
 from awake a
 asof join (
   select

@@ -132,6 +132,14 @@ create macro user_frames(frames) as
 -- The innermost of these.
 create macro user_frame(frames) as user_frames(frames)[1];
 
+-- The innermost function of the user's own that has a name: not `<module>`, `<lambda>` or `<genexpr>` where there is
+-- another.
+create macro user_function(frames) as
+  coalesce(
+    list_filter(user_frames(frames), lambda f: not starts_with(f.function, '<'))[1].function,
+    user_frame(frames).function
+  );
+
 -- In how many of its iterations a loop does something: every, most or some; null where nothing repeats.
 create macro how_often(iterations_with, iterations) as
   case

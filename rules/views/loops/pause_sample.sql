@@ -13,10 +13,7 @@ select
   p.start,
   user_frame(y.frames).file as file,
   user_frame(y.frames).line as line,
-  coalesce(
-    list_filter(user_frames(y.frames), lambda f: not starts_with(f.function, '<'))[1].function,
-    user_frame(y.frames).function
-  ) as function,
+  user_function(y.frames) as function,
   len(list_filter(y.frames, lambda f: is_compiler(f.file))) > 0 as compiles
 from py_sample y
 asof join loop_pause p on y.thread = p.thread and p.start <= y.time

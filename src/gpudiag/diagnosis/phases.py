@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 
@@ -13,8 +14,6 @@ from gpudiag.replay.gains import PricedFinding
 from gpudiag.text.format import clean
 
 Connection = duckdb.DuckDBPyConnection
-
-_Key = tuple[str | None, str | None, int | None, str | None]  # NVTX path, file, line, function
 
 
 def of_loops(con: Connection, settings: Mapping[str, float]) -> dict[int, tuple[Phase, ...]]:
@@ -28,7 +27,7 @@ def of_loops(con: Connection, settings: Mapping[str, float]) -> dict[int, tuple[
     ).fetchall()
     found: dict[int, list[Phase]] = defaultdict(list)
     for loop, path, file, line, function, share, computing in rows:
-        place = _place((path, file, line, function))
+        place = _place(path, file, line, function)
         found[loop].append(Phase(name=_name(place), place=place, share=share, computing_share=computing))
     return {loop: _distinct(phases) for loop, phases in found.items() if len(phases) > 1}
 
@@ -36,14 +35,12 @@ def of_loops(con: Connection, settings: Mapping[str, float]) -> dict[int, tuple[
 def of_finding(con: Connection, item: PricedFinding, part: float) -> Place | None:
     """The phase in which at least this part of a finding's time lies, with the part that does; None where none is."""
     claim = {key: ns for key, ns in item.claim.items() if key != bounds.WHOLE}
-    if item.loop is None or len(item.loop.phases) == 0 or not claim:
+    if item.loop is None or not item.loop.phases or not claim:
         return None
-    rows = con.execute(
-        """
-        with claimed as (select unnest(?::varchar[]) as key, unnest(?::double[]) as ns),
-        numbered as (
-            select split_part(key, ':', 1) as of, try_cast(split_part(key, ':', 2) as integer) as id, ns from claimed
-        ),
+    row = con.execute(
+        f"""
+        with claim as (select unnest(?::varchar[]) as key, unnest(?::double[]) as ns),
+        numbered as ({bounds.NUMBERED}),
         called as (
             select c.ns, i.api_call from numbered c join idle_interval i on c.id = i.idle_interval
             where c.of = 'interval'
@@ -55,16 +52,15 @@ def of_finding(con: Connection, item: PricedFinding, part: float) -> Place | Non
         group by p.path, p.file, p.line, p.function order by ns desc, p.path, p.file, p.line limit 1
         """,
         [list(claim), list(claim.values())],
-    ).fetchall()
-    whole = sum(claim.values())
-    if not rows or whole <= 0 or rows[0][4] < part * whole:
+    ).fetchone()
+    whole = math.fsum(claim.values())
+    if row is None or whole <= 0 or row[4] < part * whole:
         return None
-    *key, ns = rows[0]
-    return _place((key[0], key[1], key[2], key[3])).model_copy(update={"share": min(1.0, ns / whole)})
+    path, file, line, function, ns = row
+    return _place(path, file, line, function).model_copy(update={"share": min(1.0, ns / whole)})
 
 
-def _place(key: _Key) -> Place:
-    path, file, line, function = key
+def _place(path: str | None, file: str | None, line: int | None, function: str | None) -> Place:
     if path is not None:
         return Place(nvtx=clean(path))
     return Place(file=file, line=line, function=clean(function) if function else None)

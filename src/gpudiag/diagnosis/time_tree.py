@@ -101,10 +101,8 @@ def by_leaf(con: Connection, loop: int, claim: bounds.Claim) -> dict[str, float]
             "insert into claim select unnest(?::varchar[]), unnest(?::double[])", [list(claim), list(claim.values())]
         )
     rows = con.execute(
-        """
-        with numbered as (
-            select split_part(key, ':', 1) as of, try_cast(split_part(key, ':', 2) as integer) as id, ns from claim
-        )
+        f"""
+        with numbered as ({bounds.NUMBERED})
         select i.leaf, sum(cast(round(least(c.ns, i."end" - i.start)) as bigint)) from numbered c
         join idle_interval i on c.id = i.idle_interval where c.of = 'interval' and i.loop = $1 group by i.leaf
         union all

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from fnmatch import fnmatchcase
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NamedTuple
 
 from pydantic import ValidationError
@@ -17,7 +17,7 @@ from gpudiag.errors import GpudiagError
 from gpudiag.gate.config import Suppression
 from gpudiag.gate.result import AbsentFinding, Baseline, Doubt, KnownFinding, SuppressionCheck
 from gpudiag.model import Finding, Loop, Place, Report, vocabulary
-from gpudiag.text.format import pct
+from gpudiag.text.format import base_name, pct
 
 
 class Absent(NamedTuple):
@@ -142,15 +142,10 @@ def _nearness(entry: KnownFinding, finding: Finding, report: Report) -> tuple[in
 
 
 def _sites(places: Iterable[Place], by_line: bool) -> set[Key]:
-    """Places as they survive an edit: file and function; range or kernel where one side has no lines."""
+    """Places as they survive an edit and another checkout; range or kernel where one side has no lines."""
     if by_line:
         return {(base_name(place.file), place.function) for place in places if place.file}
     return {(place.nvtx or place.kernel,) for place in places if place.nvtx or place.kernel}
-
-
-def base_name(file: str) -> str:
-    """Checkouts lie elsewhere on each machine."""
-    return PurePosixPath(file.replace("\\", "/")).name
 
 
 def loop_of(finding: Finding, report: Report) -> Loop | None:

@@ -32,6 +32,8 @@ Connection = duckdb.DuckDBPyConnection
 Claim = dict[str, float]  # "interval:7" or "op:12" or WHOLE → ns
 WHOLE = "loop"
 """Of a part of the loop that no interval or operation stands for."""
+NUMBERED = "select split_part(key, ':', 1) as of, try_cast(split_part(key, ':', 2) as integer) as id, ns from claim"
+"""Rows of a claim (key, ns) as SQL, with numbers to join by: texts of all intervals would be made for each claim."""
 
 
 def claim(con: Connection, rule: Rule, rows: Sequence[Row], loop: int, total_ns: float) -> Claim:

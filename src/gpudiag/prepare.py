@@ -223,4 +223,4 @@ def prepare(con: Connection, library: Library, *, selection: Selection = ALL, si
         with stage("find loops"):
             window.detect(con, apply.apply(con, selection))
     with stage("make views"):
-        database.load_views(con, library.views, side_by_side=side_by_side)
+        database.load_views(con, library.views, side_by_side=side_by_side, with_macros=False)

@@ -81,15 +81,18 @@ def load_settings(con: Connection, settings: Mapping[str, float]) -> None:
     have their settings written into them.
     """
     con.execute("delete from setting")
-    if settings:
-        con.executemany("insert into setting values (?, ?)", [(name, value) for name, value in settings.items()])
+    con.execute("insert into setting select unnest(?), unnest(?)", [list(settings), list(settings.values())])
     cases = " ".join(f"when '{name}' then {value!r}" for name, value in settings.items())
     known = f"case wanted {cases} " if settings else "case when false then 0.0 "
     con.execute(f"create or replace macro setting(wanted) as {known}else error('no such setting: ' || wanted) end")
 
 
-def load_views(con: Connection, views: Iterable[tuple[str, str]], *, side_by_side: bool = True) -> None:
+def load_views(
+    con: Connection, views: Iterable[tuple[str, str]], *, side_by_side: bool = True, with_macros: bool = True
+) -> None:
     """Create views and macros from (file name, SQL) pairs, in the order their references need.
+
+    with_macros: false where `load_macros` has made them already.
 
     A view whose comment block says `-- materialised: why` becomes a table: several rules read it and it is not cheap.
     Tables that do not need one another are filled side by side, unless the store is inside a transaction of `con`,
@@ -97,7 +100,8 @@ def load_views(con: Connection, views: Iterable[tuple[str, str]], *, side_by_sid
     """
     literals = setting_literals(con)
     views = [(file, with_settings(sql, literals)) for file, sql in views]
-    _load_macros(con, views)
+    if with_macros:
+        _load_macros(con, views)
     pending = {name: (file, statement) for file, sql in views for name, statement in _named_views(sql)}
     references = {
         name: (set(_WORD.findall(_NO_NAMES.sub("", statement))) & pending.keys()) - {name}

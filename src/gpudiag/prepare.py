@@ -213,6 +213,13 @@ def _size(path: Path) -> int:
 
 def prepare(con: Connection, library: Library, *, selection: Selection = ALL, side_by_side: bool = True) -> None:
     """From filled canonical tables to views that rules can query: settings, macros, the part selected, loops, views."""
+    find_loops(con, library, selection=selection)
+    with stage("make views"):
+        database.load_views(con, library.views, side_by_side=side_by_side, with_macros=False)
+
+
+def find_loops(con: Connection, library: Library, *, selection: Selection = ALL) -> None:
+    """Load settings and macros, select the part, and fill the tables of loops where no reader did."""
     from gpudiag.loops import detect as window
     from gpudiag.selection import apply
 
@@ -222,5 +229,3 @@ def prepare(con: Connection, library: Library, *, selection: Selection = ALL, si
     if row and not row[0]:
         with stage("find loops"):
             window.detect(con, apply.apply(con, selection))
-    with stage("make views"):
-        database.load_views(con, library.views, side_by_side=side_by_side, with_macros=False)

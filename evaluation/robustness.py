@@ -63,7 +63,7 @@ def answers(label: Label, moves: Sequence[Move]) -> dict[Move, tuple[Loops, str]
         for move in moves:
             if (rules := _moved(move)) is None:
                 continue
-            # What the loop finder is told decides nothing but the loops.
+            # A constant of the loop finder changes nothing but the loops.
             same_loops = move[0].startswith("loop_") and same(_loops_of(con, rules), found[BASELINE][0])
             found[move] = found[BASELINE] if same_loops else _explained(label, rules)
     return found

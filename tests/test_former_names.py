@@ -116,6 +116,6 @@ def test_thresholds_are_set_by_their_former_names(former: str, present: str) -> 
     library = load()
     owner, _, name = present.partition(".")
     with pytest.warns(FormerNameWarning, match=name):
-        changed = library.with_overrides({former: 7.5})
+        changed = library.with_overrides({former: 0.75})
     params = changed.settings if owner == "settings" else changed.by_code[owner].params
-    assert params[name].value == 7.5
+    assert params[name].value == 0.75

@@ -208,6 +208,19 @@ def test_a_shared_threshold_answers_to_its_former_place(former: str, present: st
     assert holder[param].value == pytest.approx(value)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "range_"),
+    [
+        ("settings.loop_alike", 1.1, "0 to 1"),
+        ("H01.min_share", -0.1, "0 to 1"),
+        ("settings.loop_level_times", 0.9, "1 or more"),
+    ],
+)
+def test_a_threshold_outside_of_its_units_range_is_refused(name: str, value: float, range_: str) -> None:
+    with pytest.raises(GpudiagError, match=rf"{name}={value} makes no sense: give {range_}\."):
+        library.load().with_overrides({name: value})
+
+
 def test_a_rule_is_found_by_code_or_id(packaged: Path) -> None:
     known = library.load(packaged=packaged)
     assert known.find("u01") == known.find("idle-gpu")

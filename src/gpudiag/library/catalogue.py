@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from collections.abc import Mapping
@@ -13,6 +14,8 @@ from gpudiag.library import former_names, yaml_file
 from gpudiag.library.remedy import RemedyText
 from gpudiag.library.rule_file import near
 from gpudiag.model import Frozen, Param, Rule, Text
+
+_RANGES = {"share": (0.0, 1.0), "times": (1.0, math.inf)}  # units that do not allow every value
 
 
 class Capability(Frozen):
@@ -119,10 +122,9 @@ class Library:
             if owner not in rules and (rule := self.named(owner)):
                 owner = rule.code
             if owner == "settings" and param in settings:
-                settings[param] = settings[param].model_copy(update={"value": float(value)})
+                settings[param] = _with_value(settings[param], name, value)
             elif owner in rules and param in rules[owner].params:
-                changed = rules[owner].params[param].model_copy(update={"value": float(value)})
-                params = {**rules[owner].params, param: changed}
+                params = {**rules[owner].params, param: _with_value(rules[owner].params[param], name, value)}
                 rules[owner] = rules[owner].model_copy(update={"params": params})
             else:
                 hint = near(name, self._threshold_names) or "; see `gpudiag rules show CODE`."
@@ -147,6 +149,15 @@ class Library:
     def _threshold_names(self) -> list[str]:
         own = [f"settings.{name}" for name in self.settings]
         return own + [f"{rule.code}.{name}" for rule in self.rules for name in rule.params]
+
+
+def _with_value(param: Param, name: str, value: float) -> Param:
+    """The threshold with another value. Raises GpudiagError where that is outside what its unit allows."""
+    low, high = _RANGES.get(param.unit, (-math.inf, math.inf))
+    if not low <= value <= high:
+        range_ = f"{low:g} or more" if math.isinf(high) else f"{low:g} to {high:g}"
+        raise GpudiagError(f"{name}={value:g} makes no sense: give {range_}.")
+    return param.model_copy(update={"value": float(value)})
 
 
 CREATES = re.compile(r"^[ \t]*create\s+(?:or\s+replace\s+)?(?:view|macro)\s+\"?(\w+)", re.I | re.M)

@@ -142,7 +142,11 @@ def page(rows: Iterable[dict[str, object]], names: Sequence[str]) -> str:
                 lines.append([name, f"{factor - 1:+.0%}", len(own), sum(bool(row["iteration"]) for row in own),
                               sum(bool(row["first"]) for row in own), ", ".join(changed)])  # fmt: skip
     head = ["constant", "moved", "recordings", "another iteration", "another first finding", "which"]
-    what = "Validation recordings of the wild corpus in which one constant, moved by a quarter, changes the answer."
+    what = (
+        "Validation recordings of the wild corpus in which one constant, moved by a quarter, changes the answer. A move"
+        " out of the range of the constant is left out; `loop_alike` is a cosine, and a quarter more of it means that"
+        " iterations have to be alike to the last operation."
+    )
     return "\n\n".join([NOTICE, "# Robustness of constants", what, table(head, lines)]) + "\n"
 
 

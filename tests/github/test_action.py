@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
+from captures import report_of
 from evaluation.corpus import CAPTURES, ROOT
 from fakegithub import BOT, PR, REPO, TOKEN, GitHub, serve
 from gpudiag.report import saved as load
@@ -118,11 +119,13 @@ def gpudiag(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
-    """A repository with two captures, one of them in a folder with a space."""
+    """A repository with two captures, one of them in a folder with a space, and a saved report of each."""
     program = CAPTURES / "item_every_stage"
     (tmp_path / "my profiles").mkdir()
     for variant, place in (("slow", tmp_path / "my profiles"), ("fixed", tmp_path)):
-        (place / f"{variant}.sqlite").write_bytes(lzma.decompress((program / f"{variant}.sqlite.xz").read_bytes()))
+        capture = program / f"{variant}.sqlite.xz"
+        (place / f"{variant}.sqlite").write_bytes(lzma.decompress(capture.read_bytes()))
+        (tmp_path / f"{variant}.json").write_text(report_of(capture).model_dump_json(), "utf-8")
     return tmp_path
 
 
@@ -171,7 +174,7 @@ def test_a_capture_becomes_annotations_comment_and_outputs(on_pull_request: Run,
 
 
 def test_what_is_switched_off_stays_off(on_pull_request: Run, hub: GitHub) -> None:
-    done = on_pull_request(files="fixed.sqlite", summary="false", annotations="false")
+    done = on_pull_request(files="fixed.json", summary="false", annotations="false")
     assert done.ok, done.log
     assert (done.summary, hub.requests) == ("", [])
     assert "::" not in done.log
@@ -201,14 +204,14 @@ def test_inputs_are_paths_or_patterns_and_quoted_options(on_pull_request: Run) -
 
 @pytest.mark.parametrize("args", ["-o evil", "--format html", "--output=evil.html --format=markdown"])
 def test_an_option_does_not_take_the_report_elsewhere(on_pull_request: Run, workspace: Path, args: str) -> None:
-    done = on_pull_request(files="fixed.sqlite", args=args, summary="false", annotations="false")
+    done = on_pull_request(files="fixed.json", args=args, summary="false", annotations="false")
     assert done.ok, done.log
     assert load.read(Path(done.outputs["report"])).schema_version
     assert list(workspace.glob("evil*")) == []
 
 
 def test_what_cannot_be_compared_is_reported_as_well(on_pull_request: Run, hub: GitHub, workspace: Path) -> None:
-    saved = on_pull_request(files="fixed.sqlite", summary="false", annotations="false").outputs["report"]
+    saved = on_pull_request(files="fixed.json", summary="false", annotations="false").outputs["report"]
     report = load.read(Path(saved))
     other = report.model_copy(update={"run": report.run.model_copy(update={"devices": ("NVIDIA A100",)})})
     (workspace / "other.json").write_text(other.model_dump_json(), "utf-8")
@@ -220,9 +223,9 @@ def test_what_cannot_be_compared_is_reported_as_well(on_pull_request: Run, hub: 
 
 @pytest.mark.parametrize("name", ["files", "args", "base", "base_args", "rules", "key", "pr", "fail_on"])
 def test_no_input_is_run_as_code(on_pull_request: Run, workspace: Path, name: str) -> None:
-    given = {"files": "fixed.sqlite", "comment": "true", "summary": "false", "annotations": "false"}
-    if name == "base_args":
-        given["base"] = "fixed.sqlite"
+    given = {"files": "fixed.json", "comment": "true", "summary": "false", "annotations": "false"}
+    if name in ("args", "base_args"):  # options are for captures
+        given |= {"files": "fixed.sqlite", "base": "fixed.sqlite"}
     given[name] = "$(touch planted) `touch planted` \"; touch planted; \" '; touch planted; '"
     assert not on_pull_request(**given).ok
     assert not (workspace / "planted").exists()
@@ -244,7 +247,7 @@ def test_a_damaged_capture_fails_with_its_sentence(on_pull_request: Run, workspa
 
 
 def test_the_gate_fails_after_everything_was_reported(on_pull_request: Run, hub: GitHub) -> None:
-    done = on_pull_request(files="my profiles/slow.sqlite", comment="true", fail_on="low")
+    done = on_pull_request(files="slow.json", comment="true", fail_on="low")
     assert not done.ok
     assert done.ran[-1] == STEPS[-1]["name"]
     assert done.summary
@@ -254,14 +257,14 @@ def test_the_gate_fails_after_everything_was_reported(on_pull_request: Run, hub:
 
 def test_a_push_has_nothing_to_comment_on(hub: GitHub, workspace: Path, gpudiag: str) -> None:
     run = environ(hub, workspace, "push", {"ref": "refs/heads/main"})
-    done = run_action(workspace, run, command=gpudiag, files="fixed.sqlite", comment="true")
+    done = run_action(workspace, run, command=gpudiag, files="fixed.json", comment="true")
     assert done.ok, done.log
     assert "::notice title=gpudiag::" in done.log
     assert hub.requests == []
 
 
 def test_a_summary_over_githubs_limit_becomes_the_short_form(on_pull_request: Run, workspace: Path) -> None:
-    saved = on_pull_request(files="my profiles/slow.sqlite").outputs["report"]
+    saved = on_pull_request(files="slow.json").outputs["report"]
     report = load.read(Path(saved))
     many = tuple(
         finding.model_copy(update={"code": f"S{number}", "rank": number, "message": "Long. " * 300})
@@ -277,7 +280,7 @@ def test_a_summary_over_githubs_limit_becomes_the_short_form(on_pull_request: Ru
 def test_a_forks_second_workflow_comments_from_the_report(
     on_pull_request: Run, hub: GitHub, workspace: Path, gpudiag: str
 ) -> None:
-    saved = Path(on_pull_request(files="my profiles/slow.sqlite").outputs["report"])
+    saved = Path(on_pull_request(files="slow.json").outputs["report"])
     content = json.loads(saved.read_text("utf-8"))
     content["findings"][0]["why"] = "[a present](https://evil.example/)"
     content["findings"][0]["code"] += "\nstate=healthy"  # would set another output

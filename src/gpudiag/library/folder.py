@@ -31,6 +31,12 @@ def files(root: Path) -> list[Path]:
     return sorted(found)
 
 
+def state(root: Path) -> tuple[tuple[Path, int, int], ...]:
+    """Name, last change (ns) and size of every file below `root`: equal while nothing changes. Raises GpudiagError."""
+    found = ((path, path.stat()) for path in files(root) if path.is_file())
+    return tuple((path, about.st_mtime_ns, about.st_size) for path, about in found)
+
+
 def check(path: Path, root: Path) -> None:
     """Refuse a link that leads out of the folder: what it shows is not of the rules' author. Raises GpudiagError."""
     if not path.is_symlink():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -64,12 +65,27 @@ def load(
     edits: the names that a price may give; None takes any, for those who price nothing.
     """
     user_dirs = list(user_dirs)
+    root = packaged or packaged_dir()
+    if not user_dirs and edits is None:
+        return _alone(root, rulefolder.state(root))
     library, problems = scan(user_dirs, packaged=packaged, edits=edits)
+    _refuse(problems)
+    former_names.warn(user_dirs, library.former_used, library.former)
+    return library
+
+
+@lru_cache(maxsize=1)
+def _alone(root: Path, _state: tuple[tuple[Path, int, int], ...]) -> Library:
+    """The packaged library, parsed once for as long as its files stay as they are."""
+    library, problems = scan((), packaged=root)
+    _refuse(problems)
+    return library
+
+
+def _refuse(problems: list[Problem]) -> None:
     if problems:
         more = f" ({len(problems) - 1} more: `gpudiag rules check` lists all)" if len(problems) > 1 else ""
         raise GpudiagError(f"{problems[0]}{more}")
-    former_names.warn(user_dirs, library.former_used, library.former)
-    return library
 
 
 def scan(

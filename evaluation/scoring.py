@@ -10,7 +10,7 @@ from pathlib import Path
 
 import duckdb
 
-from evaluation import corpus
+from evaluation import corpus, kept_reports
 from gpudiag.ingest import ingest
 from gpudiag.library.catalogue import Library
 from gpudiag.library.load import load
@@ -171,6 +171,7 @@ def judge(case: corpus.Case) -> Score:
     """Explain the case's captures as a user would; once more with the unprofiled iteration time for the prediction."""
     with opened(case) as (con, library):
         report = build_report(con, library, {})
+        kept_reports.keep(case.captures, report)
         found = score(case, report)
         if case.kernel_page:
             return found

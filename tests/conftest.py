@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-import captures
+from evaluation import kept_reports
 
 # Machines that run tests are shared: how long one example takes says nothing about the code.
 settings.register_profile("quick", deadline=None, max_examples=25)
@@ -24,5 +24,6 @@ def _cache_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> None:
 def _reports_made_once(tmp_path_factory: pytest.TempPathFactory) -> None:
     """All workers of a run keep their reports of captures in one folder."""
     base = tmp_path_factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    captures.keep_reports_in(Path(shared, "reports"))
+    shared = Path(base.parent if "PYTEST_XDIST_WORKER" in os.environ else base, "reports")
+    shared.mkdir(exist_ok=True)
+    os.environ.setdefault(kept_reports.VARIABLE, str(shared))

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from captures import labelled, report_of
 from evaluation.corpus import ROOT, Case
 from gpudiag.model import vocabulary
 from gpudiag.pipeline import explain
 from gpudiag.report.markdown import render
-from tests.captures import labelled, report_of
-from tests.timelines import library, rows
-from tests.timelines import opened as timeline
+from timelines import library, rows
+from timelines import opened as timeline
 
 WILD = ROOT / "fixtures" / "wild" / "captures"
 NEAR = 0.001  # of a loop's time

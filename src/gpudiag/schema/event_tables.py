@@ -105,13 +105,17 @@ EVENTS: tuple[Table, ...] = (
         col("metric", "varchar", "its name"),
         col("value", "double", "its value"),
     ), reserved="a reader of sampled GPU metrics"),
-    Table("memory_event", "a device allocation or free", (
+    Table("memory_event", "an allocation or free of device memory, by the driver or by a framework's pool", (
         col("time", "bigint", "when", "ns"),
         col("process", "integer", "references process", default="0"),
         col("device", "integer", "references device", default="0"),
+        col("thread", "integer", "references thread; null where it is not recorded"),
         col("op", "varchar", "allocate or free"),
-        col("kind", "varchar", "pageable, pinned, device, managed or array"),
+        col("kind", "varchar", "pageable, pinned, device, managed or array; pool for what a framework's pool gave out"),
         col("bytes", "bigint", "size", "B"),
+        col("address", "bigint", "where the memory begins; null where it is not recorded"),
+        col("allocated", "bigint", "of a pool: what the program holds of it after this", "B"),
+        col("reserved", "bigint", "of a pool: what it has from the driver after this", "B"),
     )),
     Table("overhead", "time the profiler itself took", (
         START, END,

@@ -11,8 +11,6 @@ _NEVER = {
     "os_calls": _OF_NSYS.format("calls of the operating system", "--trace=cuda,nvtx,osrt"),
     "um_faults": _OF_NSYS.format("page faults of unified memory", "--cuda-um-gpu-page-faults=true"),
     "gpu_metrics": _OF_NSYS.format("sampled GPU metrics", "--gpu-metrics-devices=all"),
-    "memory": "torch.profiler records what PyTorch's own allocator gives out, not the memory that the driver allocates;"
-    " record that with Nsight Systems: nsys profile --cuda-memory-usage=true …",
 }
 _RECORDED, _NOT = "recorded", "not_recorded"
 
@@ -32,6 +30,8 @@ def write(trace: Trace) -> None:
         "nvtx": _annotations(trace, host=host),
         "python_samples": _stacks(trace, host=host),
         "python_calls": _calls(trace),
+        "memory": _memory(trace),
+        "allocator": _memory(trace),
         **{name: (_NOT, how) for name, how in _NEVER.items()},
     }
     rows = [(trace.input, name, state, how) for name, (state, how) in found.items()]
@@ -93,3 +93,13 @@ def _stacks(trace: Trace, *, host: bool) -> tuple[str, str]:
     if str(trace.stated.get("with_stack", "")) == "1" and host:
         return _NOT, "stacks were asked for, and the trace holds none on a thread that calls CUDA"
     return _NOT, "Python calls were not recorded; record with torch.profiler.profile(with_stack=True, …)"
+
+
+def _memory(trace: Trace) -> tuple[str, str]:
+    if trace.found["memory_event"]:
+        return _RECORDED, "what PyTorch's allocator gave out and took back is in the file"
+    if trace.found["memory_change"]:
+        return _NOT, "this version of PyTorch wrote the size of each allocation, but not how much is in use"
+    if str(trace.stated.get("profile_memory", "")) == "1":
+        return _NOT, "memory was asked for, and PyTorch's allocator neither gave out nor took back any on a GPU"
+    return _NOT, "memory was not recorded; record with torch.profiler.profile(profile_memory=True, …)"

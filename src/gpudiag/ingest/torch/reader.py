@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,11 @@ import duckdb
 
 from gpudiag.ingest import clock
 from gpudiag.ingest.rows import append
-from gpudiag.ingest.torch import capabilities, document, gpu, host, python_stacks, refusals, staging
+from gpudiag.ingest.torch import capabilities, document, gpu, host, memory, python_stacks, refusals, staging
 from gpudiag.ingest.torch.trace import Trace, firsts
 from gpudiag.tracing import stage
 
-_TEMPORARY = (staging.EVENTS, *host.TEMPORARY, *gpu.TEMPORARY, *python_stacks.TEMPORARY)
+_TEMPORARY = (staging.EVENTS, *host.TEMPORARY, *gpu.TEMPORARY, *python_stacks.TEMPORARY, *memory.TEMPORARY)
 _RANK = re.compile(r"(?:^|[^a-z])rank[ _.-]?(\d{1,6})(?!\d)", re.I)
 _EPOCH_NS = 1_000_000_000_000_000_000
 """A moment in 2001: times that count from 1970 lie behind it, those of a computer's start before."""
@@ -31,7 +31,7 @@ def read(file: Path, con: duckdb.DuckDBPyConnection, workdir: Path, shown: Path,
         refusals.refuse(con, stated, shown)
         con.execute("begin")
         try:
-            _fill(con, stated, name)
+            _fill(con, stated, name, parts)
         except BaseException:
             con.execute("rollback")
             raise
@@ -42,7 +42,7 @@ def read(file: Path, con: duckdb.DuckDBPyConnection, workdir: Path, shown: Path,
         con.execute("".join(f"drop table if exists {table};" for table in _TEMPORARY))
 
 
-def _fill(con: duckdb.DuckDBPyConnection, stated: Mapping[str, Any], name: str) -> None:
+def _fill(con: duckdb.DuckDBPyConnection, stated: Mapping[str, Any], name: str, parts: Sequence[Path]) -> None:
     origin, unusable, fractions = con.execute(
         f"""
         select min(start) filter ("end" is not null), count(*) filter (ph = 'X' and (start is null or "end" is null)),
@@ -64,6 +64,8 @@ def _fill(con: duckdb.DuckDBPyConnection, stated: Mapping[str, Any], name: str) 
         host.read_annotations(trace)
         python_stacks.read_stacks(trace)
     host.read_overhead(trace)
+    with stage("read memory"):
+        memory.read_memory(trace, parts)
     if trace.dropped:
         text = f"{name}: {trace.dropped} events with impossible times"
         con.execute("insert into diagnostic values (null, 'left_out', ?)", [text])

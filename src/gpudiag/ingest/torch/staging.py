@@ -75,7 +75,7 @@ def _load(con: duckdb.DuckDBPyConnection, parts: Sequence[Path]) -> None:
         create or replace temp table {EVENTS} as
         with event as (
             select ph, case cat {former} else cat end as cat, name, pid, tid, {taken},
-                   {_ns("ts")} as start, try_cast(round(dur * 1000) as bigint) as length
+                   {nanoseconds("ts")} as start, try_cast(round(dur * 1000) as bigint) as length
             from read_json([{paths}], format = 'array', columns = {{{columns}}}, maximum_object_size = {_LARGEST})
             where ph = 'X' and cat is not null and cat <> 'gpu_user_annotation' or ph = 'M'
         )
@@ -88,7 +88,7 @@ def _load(con: duckdb.DuckDBPyConnection, parts: Sequence[Path]) -> None:
     )
 
 
-def _ns(column: str) -> str:
+def nanoseconds(column: str) -> str:
     """SQL for integer nanoseconds of a decimal text in µs. A floating-point number would lose some."""
     whole, part = f"split_part({column}, '.', 1)", f"rpad(left(split_part({column}, '.', 2), 3), 3, '0')"
     return (

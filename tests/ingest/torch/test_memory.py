@@ -1,0 +1,78 @@
+"""Synthetic events of memory, as Kineto writes them when it was asked for memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from torch_traces import PID, TID, Event, launched, of
+
+
+def change(ts: float, size: int, device: int = 0, tid: int = TID, **totals: int) -> Event:
+    """An event as PyTorch 2 writes it: totals stand where they are given."""
+    args: dict[str, Any] = {"Bytes": size, "Device Id": device, "Device Type": 0 if device < 0 else 1, "Addr": 4096}
+    keys = {"allocated": "Total Allocated", "reserved": "Total Reserved"}
+    args |= {keys[name]: value for name, value in totals.items()}
+    event = {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": PID, "tid": tid}
+    return {**event, "ts": ts, "args": args}
+
+
+def states(con: Any) -> set[tuple[str, str]]:
+    found: list[tuple[str, str]] = con.execute(
+        "select state, how from capability where name in ('memory', 'allocator')"
+    ).fetchall()
+    return set(found)
+
+
+def test_changes_of_the_pool_with_its_totals(tmp_path: Path) -> None:
+    con = of(
+        tmp_path, *launched(1),
+        change(3.5, 512, allocated=1536, reserved=2048), change(7.25, -1024, allocated=512, reserved=2048),
+        change(8, 64, device=-1, allocated=64, reserved=0), profile_memory=1,
+    )  # fmt: skip
+    found = con.execute(
+        "select m.time, t.tid, d.ordinal, op, kind, bytes, address, allocated, reserved from memory_event m"
+        " join thread t on t.id = m.thread join device d on d.id = m.device order by m.time"
+    ).fetchall()
+    assert found == [
+        (3500, TID, 0, "allocate", "pool", 512, 4096, 1536, 2048),
+        (7250, TID, 0, "free", "pool", 1024, 4096, 512, 2048),
+    ]  # memory of the CPU is none of the GPU's
+    assert {state for state, _ in states(con)} == {"recorded"}
+
+
+def test_changes_at_one_moment_keep_their_order(tmp_path: Path) -> None:
+    sizes = [100, 200, -100, 400, -200]
+    events = [change(5, size, allocated=sum(sizes[: at + 1])) for at, size in enumerate(sizes)]
+    con = of(tmp_path, *launched(1), *events)
+    held = con.execute("select allocated from memory_event order by rowid").fetchall()
+    assert [row[0] for row in held] == [100, 300, 200, 600, 400]
+
+
+def test_sizes_without_totals_are_not_enough(tmp_path: Path) -> None:
+    con = of(tmp_path, *launched(1), change(3, 512), change(4, -512))
+    assert con.execute("select count(*) from memory_event").fetchall() == [(0,)]
+    ((state, how),) = states(con)
+    assert state == "not_recorded" and "this version of PyTorch" in how
+
+
+def test_without_profile_memory_the_flag_is_named(tmp_path: Path) -> None:
+    ((state, how),) = states(of(tmp_path, *launched(1)))
+    assert state == "not_recorded" and "profile_memory=True" in how
+
+
+def test_memory_asked_for_and_never_touched(tmp_path: Path) -> None:
+    ((state, how),) = states(of(tmp_path, *launched(1), profile_memory=1))
+    assert state == "not_recorded" and "neither gave out nor took back" in how
+
+
+def test_events_of_memory_that_make_no_sense_are_left_out(tmp_path: Path) -> None:
+    odd = [
+        change(3, 512, device=9, allocated=1, reserved=1),  # a device that does not exist
+        {**change(4, 512, allocated=1, reserved=1), "args": {"Bytes": "much", "Device Type": 1}},
+        {**change(5, 512, allocated=1, reserved=1), "ts": "soon"},
+        {**launched(1)[0], "ts": 900, "args": {"note": "[memory]"}},
+    ]
+    con = of(tmp_path, *launched(1), *odd, change(6, 512, allocated=512, reserved=2048))
+    assert con.execute("select time, bytes from memory_event").fetchall() == [(6000, 512)]
+    assert con.execute("select text from diagnostic").fetchall() == [("trace.json: 1 events with impossible times",)]

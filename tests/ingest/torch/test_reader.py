@@ -123,7 +123,16 @@ def test_stacks_of_1_8_have_the_line_that_was_running(tmp_path: Path) -> None:
 
 def test_nothing_that_was_not_recorded_counts_as_recorded(tmp_path: Path) -> None:
     found = states(of(tmp_path, *launched(4)))
-    lacking = {"os_calls", "um_faults", "gpu_metrics", "memory", "events", "python_samples", "python_calls"}
+    lacking = {
+        "os_calls",
+        "um_faults",
+        "gpu_metrics",
+        "memory",
+        "allocator",
+        "events",
+        "python_samples",
+        "python_calls",
+    }
     assert {name for name, (state, _) in found.items() if state == "not_recorded"} == lacking
     assert "with_stack=True" in found["python_samples"][1]
     assert "Nsight Systems" in found["os_calls"][1]

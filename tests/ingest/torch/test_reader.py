@@ -77,6 +77,13 @@ def test_recorded_waits_and_events_are_taken_as_they_are(tmp_path: Path) -> None
     assert states(con)["events"][0] == "recorded"
 
 
+def test_what_follows_the_last_step_is_no_iteration(tmp_path: Path) -> None:
+    rest = [event("user_annotation", "ProfilerStep#8", 3000, 41), call("cudaDeviceSynchronize", 3010, 9, 90)]
+    con = of(tmp_path, *launched(3), *rest)
+    steps = con.execute("select n.text from nvtx_range r join name n on n.id = r.name order by r.start").fetchall()
+    assert steps == [("ProfilerStep#5",), ("ProfilerStep#6",), ("ProfilerStep#7",)]
+
+
 def test_annotations_nest_and_those_that_cross_are_siblings(tmp_path: Path) -> None:
     con = of(
         tmp_path, *launched(1, steps=False), event("user_annotation", "ProfilerStep#1", 0, 100),

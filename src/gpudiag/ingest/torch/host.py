@@ -169,10 +169,34 @@ def _edges(trace: Trace) -> None:
     )
 
 
+def _after_the_last_step(trace: Trace) -> int | None:
+    """Return the start of the last step of the profiler where nothing was launched in it.
+
+    Each `prof.step()` begins another step. After the last one that is what the program does until recording ends.
+    """
+    row = trace.con.execute(
+        f"""
+        with last as (
+            select max(start) as start, arg_max("end", start) as "end" from {EVENTS}
+            where ph = 'X' and cat = 'user_annotation' and starts_with(name, 'ProfilerStep#')
+            having count(*) > 1
+        )
+        select start from last where not exists (
+            from gpu_op o join api_call a on a.id = o.api_call
+            where o.id >= {trace.first["gpu_op"]} and a.start >= last.start - {trace.origin}
+              and a.start < last."end" - {trace.origin}
+        )
+        """
+    ).fetchone()
+    return row[0] if row else None
+
+
 def read_annotations(trace: Trace) -> None:
     """Fill `nvtx_range`: what the program annotated, and the profiler's steps. Ranges that cross are siblings."""
     con, first = trace.con, trace.first["nvtx_range"]
     valid = "ph = 'X' and cat = 'user_annotation' and start is not null and \"end\" is not null and name <> ''"
+    if (rest := _after_the_last_step(trace)) is not None:
+        valid += f" and not (start >= {rest} and starts_with(name, 'ProfilerStep#'))"
     intern_same(con, f"select name as text from {EVENTS} where {valid}")
     rows = con.execute(
         f"""

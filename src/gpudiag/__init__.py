@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 from gpudiag.errors import GpudiagError
 
 __version__ = "0.1.0"
-__all__ = ["Diff", "GpudiagError", "Report", "__version__", "diff", "explain", "read"]
+__all__ = ["Diff", "GpudiagError", "Recording", "Report", "__version__", "diff", "explain", "profile", "read"]
 
 if TYPE_CHECKING:
-    from gpudiag.api import Diff, Report, diff, explain, read
+    from gpudiag.api import Diff, Recording, Report, diff, explain, profile, read
 else:
 
     def __getattr__(name: str) -> object:

@@ -54,6 +54,9 @@ SIGNATURES = {
     "explain": "(*paths, iteration_time=None, rules=(), overrides=None)",
     "read": "(path)",
     "diff": "(base, head)",
+    "profile": "(path=None, *, steps=None, warmup=2, stacks=True, shapes=True, memory=False)",
+    "Recording.report": "(self, *, iteration_time=None, rules=(), overrides=None)",
+    "Recording.step": "(self)",
     "Report.render": "(self, format='markdown')",
     "Report.save": "(self, path, format=None)",
     "Report.to_dict": "(self)",
@@ -69,7 +72,17 @@ OF_DIFF = {"data", "findings", "kernels", "loops", "verdict"}
 
 
 def test_names_and_signatures_are_stable() -> None:
-    assert set(gpudiag.__all__) >= {"Diff", "GpudiagError", "Report", "__version__", "diff", "explain", "read"}
+    assert set(gpudiag.__all__) >= {
+        "Diff",
+        "GpudiagError",
+        "Recording",
+        "Report",
+        "__version__",
+        "diff",
+        "explain",
+        "profile",
+        "read",
+    }
     assert set(gpudiag.__all__) <= set(dir(gpudiag))
     for name, signature in SIGNATURES.items():
         function: object = gpudiag

@@ -2,6 +2,7 @@
 
 from gpudiag.api.calls import diff, explain, read
 from gpudiag.api.difference import Diff
+from gpudiag.api.recording import Recording, profile
 from gpudiag.api.report import Report
 
-__all__ = ["Diff", "Report", "diff", "explain", "read"]
+__all__ = ["Diff", "Recording", "Report", "diff", "explain", "profile", "read"]

@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from gpudiag.ingest.torch import memory
 from torch_traces import PID, TID, Event, launched, of
 
 
@@ -47,6 +50,13 @@ def test_changes_at_one_moment_keep_their_order(tmp_path: Path) -> None:
     con = of(tmp_path, *launched(1), *events)
     held = con.execute("select allocated from memory_event order by rowid").fetchall()
     assert [row[0] for row in held] == [100, 300, 200, 600, 400]
+
+
+def test_an_event_on_the_border_of_what_is_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_CHUNK", 97)
+    monkeypatch.setattr(memory, "_LONGEST", 300)
+    con = of(tmp_path, *launched(1), *[change(number, number, allocated=number) for number in range(1, 60)])
+    assert con.execute("select bytes from memory_event order by time").fetchall() == [(n,) for n in range(1, 60)]
 
 
 def test_sizes_without_totals_are_not_enough(tmp_path: Path) -> None:

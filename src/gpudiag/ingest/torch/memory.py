@@ -6,7 +6,6 @@ are looked for in the lists that were cut out, and read by themselves.
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from gpudiag.ingest.torch.trace import Trace
 TEMPORARY = ("torch_memory",)
 
 _NAME = b'"[memory]"'
+_CHUNK = 4 << 20
 _LONGEST = 4096
 """Bytes of one event, several times over."""
 _CUDA = 1
@@ -46,17 +46,28 @@ def read_memory(trace: Trace, parts: Sequence[Path]) -> None:
 
 def _events(part: Path) -> Iterator[bytes]:
     """Give the text of each event of memory: an object with one other inside, which holds numbers only."""
-    if not part.stat().st_size:
-        return
-    with part.open("rb") as source, mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as text:
-        at = text.find(_NAME)
-        while at >= 0:
-            start, end = text.rfind(b"{", 0, at), text.find(b"}", at) + 1
-            if 0 <= text.find(b"{", at) < end:
-                end = text.find(b"}", end) + 1
-            if start >= 0 and start < end <= start + _LONGEST:
-                yield text[start:end].replace(b"\n", b" ")
-            at = text.find(_NAME, max(at + 1, end))
+    with part.open("rb") as source:
+        text, begin = b"", 0
+        while chunk := source.read(_CHUNK):
+            text += chunk
+            # What begins before this is in the text as a whole.
+            until = max(len(text) - _LONGEST, begin)
+            yield from _named(text, begin, until)
+            kept = max(until - _LONGEST, 0)
+            text, begin = text[kept:], until - kept
+        yield from _named(text, begin, len(text))
+
+
+def _named(text: bytes, begin: int, until: int) -> Iterator[bytes]:
+    """Give the events whose name stands here."""
+    at = text.find(_NAME, begin)
+    while 0 <= at < until:
+        start, end = text.rfind(b"{", 0, at), text.find(b"}", at) + 1
+        if 0 <= text.find(b"{", at) < end:
+            end = text.find(b"}", end) + 1
+        if 0 <= start < end <= start + _LONGEST:
+            yield text[start:end].replace(b"\n", b" ")
+        at = text.find(_NAME, at + 1)
 
 
 def _fill(trace: Trace, file: Path) -> None:

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from gpudiag.ingest.torch import memory
-from torch_traces import PID, TID, Event, launched, of
+from gpudiag.options import Options
+from gpudiag.pipeline import explain
+from torch_traces import PID, TID, Event, event, launched, of, written
 
 
 def change(ts: float, size: int, device: int = 0, tid: int = TID, **totals: int) -> Event:
@@ -86,3 +88,32 @@ def test_events_of_memory_that_make_no_sense_are_left_out(tmp_path: Path) -> Non
     con = of(tmp_path, *launched(1), *odd, change(6, 512, allocated=512, reserved=2048))
     assert con.execute("select time, bytes from memory_event").fetchall() == [(6000, 512)]
     assert con.execute("select text from diagnostic").fetchall() == [("trace.json: 1 events with impossible times",)]
+
+
+def leaking() -> list[Event]:
+    """Iterations that keep 50 MB each, allocated in `forward`, and free what `backward` needed."""
+    events, held = launched(8), 2_000_000_000
+    for number in range(8):
+        begin, own = 1000.0 * number, 100 * number
+        for at, (name, since, length) in enumerate((("<module>", 0, 995), ("forward", 1, 500), ("backward", 505, 400))):
+            ids = {"Python id": own + at + 1, "Python parent id": own + 1 if at else None}
+            events.append(event("python_function", f"train.py({at}): {name}", begin + since, length, **ids))
+        for moment, size, address in ((201, 50_000_000, own + 1), (601, 10**9, 7), (901, -(10**9), 7)):
+            held += size
+            events.append(change(begin + moment, size, allocated=held, reserved=8 * 10**9))
+            events[-1]["args"]["Addr"] = address
+    return events
+
+
+def test_a_leak_is_reported_where_its_memory_was_allocated(tmp_path: Path) -> None:
+    trace = written(tmp_path / "trace.json", leaking(), with_stack=1, profile_memory=1)
+    (found,) = [finding for finding in explain([trace], Options(cached=False)).findings if finding.code == "A07"]
+    assert "holds 47.7 MiB more than before it" in found.message
+    assert [(place.file, place.function) for place in found.where] == [("train.py", "forward")]
+
+
+def test_without_memory_its_rules_are_not_evaluated(tmp_path: Path) -> None:
+    report = explain([written(tmp_path / "trace.json", launched(8))], Options(cached=False))
+    missing = {one.code: (one.reason, one.hint) for one in report.not_evaluated if one.code in ("A06", "A07")}
+    said = ("memory use was not recorded", "torch.profiler.profile(profile_memory=True, …)")
+    assert missing == {"A06": said, "A07": said}

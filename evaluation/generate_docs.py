@@ -207,7 +207,7 @@ def help_texts(command: click.Command, path: str, parent: click.Context | None =
 def readme() -> str:
     """The README with the first screen of the report that its own first command prints."""
     report = pipeline.explain([ROOT / DEMO])
-    screen, _, _ = markdown.render(report).partition("**Why it costs time:**")
+    screen, _, _ = markdown.render(report).partition("\n## ")
     quoted = "\n".join(f"> {line}".rstrip() for line in screen.strip().replace("\n#", "\n###").splitlines())
     quoted = quoted.replace("> # ", "> ### ", 1)
     before, _, rest = (ROOT / "README.md").read_text("utf-8").partition(SCREEN)

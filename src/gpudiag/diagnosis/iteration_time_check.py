@@ -78,7 +78,7 @@ def timed(loop: Loop, given_ms: float | None, settings: Mapping[str, float]) -> 
 def notes(loops: tuple[Loop, ...]) -> tuple[Note, ...]:
     """A note for each loop of which the time given is that of several iterations, or of a part of one."""
     return tuple(
-        Note(code="TIME", title="The time given is not that of one iteration", text=text)
+        Note(code="TIME", title="The time given is not that of one iteration", text=text, severity="low")
         for loop in loops
         if (text := multiple(loop.name, loop.iteration_ms, loop.given_ms, loop.given_iterations))
     )

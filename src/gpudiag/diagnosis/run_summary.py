@@ -176,6 +176,7 @@ def uneven(con: Connection, library: Library) -> tuple[Note, ...]:
             code="UNEVEN",
             title="Some files lack what others have",
             text=f"{_some(files)} did not record {', '.join(meanings)}: what is said of these rests on the others.",
+            severity="low",
         )
         for files, meanings in lacking.items()
     )

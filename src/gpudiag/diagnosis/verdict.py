@@ -268,7 +268,7 @@ def doubts(run: Run, ledger: GainCalculator, findings: Sequence[Finding]) -> dic
 def unreplayed(run: Run, doubts: Mapping[int, Doubt]) -> tuple[Note, ...]:
     """A note for each loop whose replay is not to be believed."""
     return tuple(
-        Note(code="REPLAY", title="A loop could not be replayed", text=_doubt(loop, doubts[loop.id]))
+        Note(code="REPLAY", title="A loop could not be replayed", text=_doubt(loop, doubts[loop.id]), severity="medium")
         for loop in run.loops
         if loop.id in doubts
     )

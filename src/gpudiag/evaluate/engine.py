@@ -280,6 +280,11 @@ def _partly(outcome: Fired | Clear) -> NotEvaluated | None:
 
 def _notes(hygiene: Fired, loops: Mapping[int, Row]) -> list[Note]:
     return [
-        Note(code=hygiene.rule.code, title=title(hygiene.rule, rows, loops), text=message(hygiene.rule, rows, loops))
+        Note(
+            code=hygiene.rule.code,
+            title=title(hygiene.rule, rows, loops),
+            text=message(hygiene.rule, rows, loops),
+            severity=hygiene.rule.severity,
+        )
         for rows in by_loop(hygiene.rows).values()
     ]

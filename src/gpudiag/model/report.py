@@ -9,7 +9,7 @@ from pydantic import Field
 from gpudiag.model.finding import Finding, Place
 from gpudiag.model.kernel import Kernel
 from gpudiag.model.rule import Frozen
-from gpudiag.model.vocabulary import Framework
+from gpudiag.model.vocabulary import Framework, Severity
 
 
 class KernelUse(Frozen):
@@ -171,6 +171,7 @@ class Note(Frozen):
     code: str
     title: str = ""
     text: str
+    severity: Severity = Field(default="info", description="how much it takes from the figures; info takes nothing")
 
 
 class Unevaluated(Frozen):

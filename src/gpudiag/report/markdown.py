@@ -14,7 +14,7 @@ from jinja2.sandbox import SandboxedEnvironment
 from gpudiag.diagnosis import loop_names
 from gpudiag.model import Finding, Loop, Note, Place, Remedy, Report, Run, Unevaluated
 from gpudiag.report.code_review.locations import common_folder
-from gpudiag.report.wording import coverage_words, evidence_words, kernel_words, words
+from gpudiag.report.wording import coverage_words, evidence_words, first_words, kernel_words, words
 from gpudiag.text import escape
 from gpudiag.text.format import clause, pct
 
@@ -27,7 +27,7 @@ FIXES = 2
 NOTES = 2
 INPUTS = 4
 _COMMAND = re.compile(r"(nsys|ncu|gpudiag|python) (-|profile|export|rules|stats|next)")
-SECTIONS = ("head", "loops", "kernels", "notes", "findings", "minor", "clear", "not_evaluated", "suppressed")
+SECTIONS = ("head", "findings", "minor", "loops", "kernels", "notes", "clear", "not_evaluated", "suppressed")
 
 
 _Coded = TypeVar("_Coded", Finding, Note)
@@ -59,7 +59,16 @@ def view(report: Report, limit: int | None = None) -> dict[str, Any]:
     full = report.findings if limit is None else report.findings[:limit]
     faulty = {place.kernel for f in (*report.findings, *report.minor) for place in f.where if place.kernel}
     folder = common_folder(place for f in (*report.findings, *report.minor) for place in f.where)
+    caveat = first_words.caveat(report.notes)
+    frameworks = report.run.frameworks
+    rows = [_safe(first_words.row(f, _for_frameworks(f.remedies, frameworks), loops, folder)) for f in report.findings]
     return {
+        "lead": first_words.lead(report),
+        "loop_lines": [_safe(line) for line in first_words.lines(report, shown)],
+        "rows": rows[: first_words.ROWS],
+        "more_rows": len(rows[first_words.ROWS :]),
+        "all_rows": rows,
+        "caveat": caveat,
         "report": report,
         "titles": report.titles,
         "subject": _file_name(report.inputs[0].file) if report.inputs else "nothing",
@@ -79,11 +88,20 @@ def view(report: Report, limit: int | None = None) -> dict[str, Any]:
         "findings": _summary(full, loops, report.run.frameworks, folder, guessed=not report.run.loops),
         "brief": [_brief(f, loops, folder) for f in report.findings[len(full) :]],
         "minor": [{**_brief(fs[0], loops, folder), "more": len(fs[1:])} for fs in _by_code(report.minor)],
-        "notes": [{"notes": notes[:NOTES], "more": len(notes[NOTES:])} for notes in _by_code(report.notes)],
+        "notes": [
+            {"notes": notes[:NOTES], "more": len(notes[NOTES:])}
+            for notes in _by_code(n for n in report.notes if n is not caveat)
+        ],
         "named_clear": NAMED_CLEAR,
         "draft": any(f.status == "draft" for f in full),
         "not_evaluated": _grouped(report.not_evaluated),
     }
+
+
+def _safe(line: first_words.LoopLine | first_words.FindingRow) -> Any:
+    """The same with its Markdown marked as such."""
+    marked: dict[str, Any] = {key: Safe(text) for key, text in line._asdict().items() if isinstance(text, str)}
+    return line._replace(**marked)
 
 
 @cache

@@ -1,7 +1,7 @@
 """A comment under a pull request: the verdict, where the time goes, the first findings with their details folded.
 
-The picture is a bar of block characters, a line a cause: GitHub shows it alike on a telephone (the words wrap, where a
-table or a code block would have to be scrolled), on a desktop, and in the mail that it sends, where a Mermaid diagram
+The picture is a bar of block characters, and findings are items: GitHub shows both alike on a telephone (the words
+wrap, where a table would have to be scrolled), on a desktop, and in the mail that it sends, where a Mermaid diagram
 arrives as its source.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from gpudiag.model import Diff, Finding, Loop, Report
+from gpudiag.model import Diff, Finding, Report
 from gpudiag.report import diff as diffpage
 from gpudiag.report.code_review import locations
 from gpudiag.report.github.comment_limits import APART, LIMIT, body, folded, marker, private, sound
@@ -22,10 +22,9 @@ IN_DETAIL = 5  # findings with details; the others get a line each
 DETAILED = 0.5  # of the room: details may take this much of it, so that lines are left for the other findings
 DETAILS = "What was measured, and the fix in full"
 LINES = 10  # more lines than these are folded
-BAR = 10
 FIRST = "What to fix first"
 CHANGED = "New or worth more now"
-VERDICT, TITLE, FACTS = 1000, 200, 600  # characters: names in them may be long
+TEXT, TITLE, FACTS = 1000, 200, 600  # characters: names in them may be long
 ALSO = ("notes", "minor", "clear", "not_evaluated")
 
 __all__ = ["LIMIT", "body", "change", "marker", "render"]
@@ -35,11 +34,12 @@ def render(report: Report, key: str = "") -> str:
     """The comment, ending in a newline. key: tells several comments of one pull request apart. Raises GpudiagError."""
     report = private(report)
     seen = view(report, 0)
-    head, foot = _head(report, seen["subject"], key), _foot(report, seen["facts"])
-    room = LIMIT - len(marker(key)) - len(head) - len(foot) - 5 * len(APART)
+    head, foot = _head(report, seen, key), _foot(report, seen["facts"])
+    caveat = _macro("caveat", escape.middle(seen["caveat"].text, TEXT)) if seen["caveat"] else ""
+    room = LIMIT - len(marker(key)) - len(head) - len(caveat) - len(foot) - 6 * len(APART)
     findings, also = _findings(report, seen, room), _also(report, seen)
     fits = len(findings) + len(also) <= room
-    return body(APART.join(part for part in (head, findings, also if fits else "", foot) if part), key)
+    return body(APART.join(part for part in (head, findings, caveat, also if fits else "", foot) if part), key)
 
 
 def change(diff: Diff, head: Report, key: str = "") -> str:
@@ -72,28 +72,17 @@ def _macro(name: str, *values: Any) -> str:
     return str(macro(*values)).strip()
 
 
-def _head(report: Report, subject: str, key: str) -> str:
-    loops = sorted(report.run.loops, key=lambda loop: -loop.share_of_span)
+def _head(report: Report, seen: Mapping[str, Any], key: str) -> str:
     part = {
         "key": key,
-        "subject": subject,
-        "verdict": escape.middle(report.verdict.text, VERDICT),
-        "selected": escape.middle(report.run.selection.text, VERDICT) if report.run.selection else "",
-        "main": loops[0] if loops else None,
-        "bars": _bars(loops[0]) if loops else (),
-        "others": loops[1:],
+        "subject": seen["subject"],
+        "verdict": escape.middle(seen["lead"], TEXT),
+        "selected": escape.middle(report.run.selection.text, TEXT) if report.run.selection else "",
+        "line": seen["loop_lines"][0] if seen["loop_lines"] else None,
+        "others": sorted(report.run.loops, key=lambda loop: -loop.share_of_span)[1:],
+        "coverage": seen["coverage"],
     }
     return _macro("head", part)
-
-
-def _bars(loop: Loop) -> list[Safe]:
-    """A bar, its figure and its meaning for each part of the loop's time that anybody would notice."""
-    lines = []
-    for row in words.budget_rows(loop):
-        if row.part >= words.LITTLE:
-            full = min(BAR, round(row.part * BAR))
-            lines.append(Safe(f"`{'█' * full}{'░' * (BAR - full)} {row.share:>5}` {row.words}"))
-    return lines
 
 
 def _foot(report: Report, facts: Sequence[Safe]) -> str:
@@ -124,10 +113,12 @@ def _findings(report: Report, seen: Mapping[str, Any], room: int, heading: str =
 def _item(item: Mapping[str, Any], report: Report, folder: str) -> dict[str, Any]:
     """Return a finding without its details, short whatever a saved report holds."""
     finding: Finding = item["finding"]
-    loop = words.loop_of(finding, {loop.id: loop for loop in report.run.loops})
+    loops = {loop.id: loop for loop in report.run.loops}
+    loop = words.loop_of(finding, loops)
     fix = finding.remedies[0].title if finding.remedies else ""
     return {
         **item,
+        "headline": Safe(words.headline(finding, loops, ranged=True)),
         "title": Safe(escape.prose(escape.middle(finding.title, TITLE))),
         "where": Safe(locations.brief(finding.where, loop, folder)) if finding.where else "",
         "fix": Safe(escape.prose(escape.middle(fix, TITLE))),

@@ -13,8 +13,7 @@ from gpudiag.text.format import base_name, dur, pct
 FRAMEWORKS: dict[str, str] = {key: words.name if key != "any" else "" for key, words in vocabulary.FRAMEWORKS.items()}
 BUDGET = {key: f"**{words.label}**: {words.meaning}" for key, words in vocabulary.BUDGET.items()}
 LEAVES = {key: f"**{words.label}**: {words.meaning}" for key, words in vocabulary.LEAVES.items()}
-UNUSED = "**idle**: this loop sends it no work"
-BAR = 20
+UNUSED = ("idle", "this loop sends it no work")
 SMALLEST = 0.0005  # of an iteration: less would be printed as 0.0 %
 
 
@@ -44,7 +43,7 @@ def ranges(codes: Iterable[str]) -> list[str]:
 class BudgetRow(NamedTuple):
     time: str
     share: str
-    bar: str
+    label: str
     words: str
     key: str
     part: float
@@ -53,21 +52,24 @@ class BudgetRow(NamedTuple):
 def budget_rows(loop: Loop) -> list[BudgetRow]:
     """The time tree, or of a report from before it the budget, in its order; rows too small to print are left out."""
     parts = {leaf: found.share for leaf, found in loop.tree.items()} or loop.budget
-    order, said = (vocabulary.LEAVES, LEAVES) if loop.tree else (vocabulary.BUDGET, BUDGET)
+    order = vocabulary.LEAVES if loop.tree else vocabulary.BUDGET
     known = {key: parts[key] for key in order if key in parts}
+    said = {key: (one.label, one.meaning) for key, one in order.items()}
     rows = [(key, share) for key, share in (known | parts).items() if share >= SMALLEST]
     unused = len(rows) == 1 and rows[0][0] in ("host_work", "idle_other")
-    return [
-        BudgetRow(
-            time=duration(loop.iteration_ms * share),
-            share=pct(share),
-            bar="█" * round(share * BAR) or "▏",
-            words=UNUSED if unused else said.get(key) or plain(key.replace("_", " ")),
-            key=vocabulary.LEAVES[key].part if key in vocabulary.LEAVES else key,
-            part=share,
-        )
-        for key, share in rows
-    ]
+    return [_budget_row(loop, key, share, UNUSED if unused else said.get(key)) for key, share in rows]
+
+
+def _budget_row(loop: Loop, key: str, share: float, said: tuple[str, str] | None) -> BudgetRow:
+    label, meaning = said or (plain(key.replace("_", " ")), "")
+    return BudgetRow(
+        time=duration(loop.iteration_ms * share),
+        share=pct(share),
+        label=label,
+        words=f"**{label}**: {meaning}" if meaning else label,
+        key=vocabulary.LEAVES[key].part if key in vocabulary.LEAVES else key,
+        part=share,
+    )
 
 
 def unclaimed(loop: Loop) -> list[str]:
@@ -167,21 +169,20 @@ def basis(finding: Finding, loops: Mapping[int, Loop]) -> str:
     return {"run": "the run", "window": "the steady time"}.get(finding.gain.basis, "one iteration")
 
 
-def headline(finding: Finding, loops: Mapping[int, Loop], before: str = "the fixes above") -> str:
-    """`up to 79 % of decode_token`. before: what to call the findings of a better rank."""
+def headline(
+    finding: Finding, loops: Mapping[int, Loop], before: str = "the fixes above", *, ranged: bool = False
+) -> str:
+    """`up to 79 % of decode_token`. before: what to call the findings of a better rank; ranged: with the interval."""
     if finding.gain.kind == "test_needed":
         return "gain to be tested"
-    alone = f"{size(finding.gain)} of {basis(finding, loops)}"
-    more = _more(finding)
+    alone, more = f"{size(finding.gain)} of {basis(finding, loops)}", _more(finding)
     if finding.gain.share < SMALLEST and (more or 0.0) < LITTLE:
         return f"fixing it would not shorten {basis(finding, loops)}"
-    if more is None:
-        return alone
-    if more < LITTLE:
+    if more is not None and more < LITTLE:
         return f"no extra gain after {before} (alone {alone})"
-    if finding.gain.share < LITTLE:
+    if more is not None and finding.gain.share < LITTLE:
         return f"nothing alone, {pct(more)} of what {before} leave"
-    return alone
+    return f"{_ranged(finding.gain)} of {basis(finding, loops)}" if ranged else alone
 
 
 def size(gain: Gain) -> str:
@@ -189,6 +190,16 @@ def size(gain: Gain) -> str:
     if gain.uncertain and gain.interval:
         return f"between {pct(gain.interval[0])} and {pct(gain.interval[1])}"
     return f"{SIZES[gain.kind]} {pct(gain.share)}"
+
+
+def _ranged(gain: Gain) -> str:
+    """`about 60 % (48 % to 68 %)`; the range alone where it is wider than what is expected."""
+    if gain.kind != "expected" or gain.uncertain or gain.interval is None:
+        return size(gain)
+    least, most = gain.interval
+    if most - least > gain.share:
+        return f"between {pct(least)} and {pct(most)}"
+    return f"{size(gain)} ({pct(least)} to {pct(most)})" if pct(least) != pct(most) else size(gain)
 
 
 def _more(finding: Finding) -> float | None:
@@ -205,7 +216,7 @@ def gain(finding: Finding, loops: Mapping[int, Loop]) -> str:
     if gain.kind == "test_needed":
         return f"**Gain:** only an experiment can tell. {prose(gain.test or '')}".strip()
     loop = loop_of(finding, loops)
-    kind = size(gain) if gain.uncertain and gain.interval else KINDS[gain.kind]
+    kind = "uncertain" if gain.uncertain and gain.interval else KINDS[gain.kind]
     said = f"**Gain, {kind}:** {_from_to(finding, loops)}"
     if loop and loop.share_of_span < 0.95:
         said += f", which saves {pct(gain.share * loop.share_of_span)} of all steady time"

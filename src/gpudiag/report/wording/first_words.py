@@ -1,0 +1,116 @@
+"""The first screen in words: a line and bar for each loop, a row for each finding, the caveat that counts most."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from gpudiag.model import SEVERITIES, Finding, Loop, Note, Remedy, Report
+from gpudiag.report.code_review import locations
+from gpudiag.report.wording import words
+from gpudiag.text import escape
+from gpudiag.text.format import pct
+
+BAR = 30
+NAMED = 4  # parts of a loop's time named beside the bar; the others are summed up
+ROWS = 8  # findings that get a row
+KERNELS = 3  # named where there is no loop
+GLYPHS = {"compute": "█", "exposed_communication": "▓", "exposed_copy": "▓"}
+IDLE = "░"
+COMPUTING = ("computing", "compute")  # in the time tree, and in the budget of older reports
+
+
+class LoopLine(NamedTuple):
+    """A loop at a glance; the texts are Markdown."""
+
+    text: str
+    bar: str
+    rest: str
+
+
+def lines(report: Report, loops: Sequence[Loop]) -> list[LoopLine]:
+    """A line for each loop; where no timeline was recorded, for each of the longest kernels."""
+    if loops or not report.run.kernels:
+        return [loop_line(loop) for loop in loops]
+    longest = sorted(report.run.kernels, key=lambda one: -one.duration_ms * one.launches)[:KERNELS]
+    texts = (
+        f"{escape.code(one.name)}: {words.duration(one.duration_ms)} a launch" for one in longest if one.duration_ms
+    )
+    return [LoopLine(text, "", "") for text in texts]
+
+
+class FindingRow(NamedTuple):
+    """A finding at a glance; the texts are Markdown."""
+
+    finding: Finding
+    title: str
+    where: str
+    fix: str
+    saves: str
+
+
+def lead(report: Report) -> str:
+    """The verdict, where the rows below do not say the same."""
+    return "" if report.findings and report.verdict.state == "problems" else report.verdict.text
+
+
+def loop_line(loop: Loop) -> LoopLine:
+    """The time of an iteration, the part in which the GPU computes, and what the rest is."""
+    parts = [(row.key, row.part, row.label) for row in words.budget_rows(loop)]
+    busy = sum(loop.tree[key].share if loop.tree else loop.budget.get(key, 0.0) for key in COMPUTING if _has(loop, key))
+    rest = sorted((one for one in parts if one[0] != "compute"), key=lambda one: -one[1])
+    named = [one for one in rest[:NAMED] if one[1] >= words.LITTLE]
+    texts = [f"{pct(share)} {label}" for _, share, label in named]
+    if (other := sum(share for _, share, _ in rest) - sum(share for _, share, _ in named)) >= words.SMALLEST:
+        texts.append(f"{pct(other)} {'other' if named else 'not computing'}")
+    text = f"{_time(loop)}{', of which the GPU computes' if parts else ''} {pct(busy) if parts else ''}".rstrip()
+    return LoopLine(text, _bar([("compute", busy), *((key, share) for key, share, _ in rest)]), " · ".join(texts))
+
+
+def _has(loop: Loop, key: str) -> bool:
+    return key in (loop.tree or loop.budget)
+
+
+def _time(loop: Loop) -> str:
+    time = words.duration(loop.iteration_ms)
+    if loop.source == "unknown":
+        return f"The recorded work, in which nothing repeats: {time}"
+    if loop.iteration_ms_unprofiled:
+        real = words.duration(loop.iteration_ms_unprofiled)
+        return f"{escape.code(loop.name)}: {real} an iteration, under the profiler {time}"
+    return f"{escape.code(loop.name)}: {time} an iteration"
+
+
+def _bar(parts: Sequence[tuple[str, float]]) -> str:
+    """Block characters, as many for each part as its share: the ends are rounded, so that they never add up to more."""
+    total = sum(share for _, share in parts)
+    if not total:
+        return ""
+    cells, end, drawn = "", 0.0, 0
+    for key, share in parts:
+        end += share / total
+        cells += GLYPHS.get(key, IDLE) * (round(end * BAR) - drawn)
+        drawn = round(end * BAR)
+    return cells
+
+
+def row(finding: Finding, remedies: Sequence[Remedy], loops: Mapping[int, Loop], folder: str) -> FindingRow:
+    """A finding's row. remedies: those that fit the reader's framework; folder: left out of the files' names."""
+    saves = words.headline(finding, loops, "those above", ranged=True)
+    doubt = ", with low confidence" if finding.confidence == "low" else ""
+    fix = escape.prose(remedies[0].title) if remedies else "see below"
+    return FindingRow(finding, escape.prose(finding.title), where(finding, loops, folder), fix, f"{saves}{doubt}")
+
+
+def where(finding: Finding, loops: Mapping[int, Loop], folder: str) -> str:
+    """`a.py:31` in `step` and elsewhere."""
+    if not finding.where:
+        return "not recorded"
+    first = locations.brief(finding.where[:1], words.loop_of(finding, loops), folder)
+    return f"{first}{' and elsewhere' if words.elsewhere(finding, 1) else ''}"
+
+
+def caveat(notes: Sequence[Note]) -> Note | None:
+    """The note that takes most from the figures; None where none takes anything."""
+    severe = [note for note in notes if note.severity != "info"]
+    return max(severe, key=lambda note: SEVERITIES.index(note.severity), default=None)

@@ -73,6 +73,18 @@ def test_explain_prints_markdown(pipeline: Stub) -> None:
     assert result.stderr == ""
 
 
+@pytest.mark.parametrize(("options", "whole"), [((), False), (("--full",), True), (("--format", "markdown"), True)])
+def test_a_terminal_gets_one_screen(
+    pipeline: Stub, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], whole: bool
+) -> None:
+    monkeypatch.setattr("gpudiag.report.terminal.on_terminal", lambda stream: stream is sys.stdout)
+    result = run("explain", "decode.sqlite", *options)
+    assert result.exit_code == 0
+    assert "The GPU waits for small kernels to be launched" in result.stdout
+    assert ("Why it costs time" in result.stdout) == whole
+    assert ("--full" in result.stdout) != whole
+
+
 def test_explain_prints_json(pipeline: Stub) -> None:
     result = run("explain", "decode.sqlite", "--format", "json")
     assert json.loads(result.stdout)["findings"][0]["code"] == "H01"

@@ -80,5 +80,5 @@ def test_progress_appears_when_slow_and_leaves_nothing(monkeypatch: pytest.Monke
     stream = Terminal()
     with terminal.progress(stream) as say:
         say("reading \x1b[31mx")
-    assert "reading \\x1b[31mx" in stream.getvalue()
+    assert "reading \\x1b[31mx 0 s" in stream.getvalue()
     assert stream.getvalue().endswith(terminal.CLEAR_LINE)

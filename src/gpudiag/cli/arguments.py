@@ -231,9 +231,13 @@ def ended(text: str) -> str:
 
 
 def deliver(text: str, output: Path | None = None, in_colour: bool = False) -> None:
+    """Write a text to a file, or to stdout, there in colour for a person."""
+    from gpudiag.report import terminal
     from gpudiag.report.output import to_file, to_stdout
 
-    if output is None:
-        to_stdout(text, in_colour=in_colour)
-    else:
+    if output:
         to_file(text, output)
+    elif in_colour:
+        to_stdout(lambda stream: terminal.show(text, stream))
+    else:
+        to_stdout(lambda stream: stream.write(text))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,6 +94,12 @@ def _choice() -> click.Choice[str]:
     help="Exit with 1 if a finding is at least this severe: info, low, medium or high. Findings of draft rules count; "
     "the smaller things and those of deprecated rules do not.",
 )
+@click.option(
+    "--full",
+    is_flag=True,
+    help="Print the whole report on a terminal, too, which else gets what fits on one screen. A file or pipe always "
+    "gets all of it.",
+)
 @RULE_DIRS
 @THRESHOLDS
 @TIMES
@@ -104,6 +111,7 @@ def explain(
     files: tuple[Path, ...],
     form: str | None,
     output: Path | None,
+    full: bool,
     fail_on: str | None,
     rule_dirs: tuple[Path, ...],
     overrides: dict[str, float],
@@ -122,10 +130,11 @@ def explain(
     from gpudiag import pipeline
     from gpudiag.options import Options
     from gpudiag.report import output as place
-    from gpudiag.report.terminal import progress
+    from gpudiag.report.terminal import on_terminal, progress
 
     if output:
         place.check(output, files)
+    short = not (full or form or output) and sys.stdout and on_terminal(sys.stdout)
     form = form or chosen(output)
     with progress() as quiet:
         options = Options(rule_dirs, overrides, times, say if verbose else quiet, not no_cache, selection, memory_limit)
@@ -134,7 +143,12 @@ def explain(
             report, picture = pipeline.pictured(files, options)
         else:
             report = pipeline.report(files, options)
-    deliver(formats.render(report, form, picture), output, in_colour=form == "markdown")
+    if short:
+        from gpudiag.report.short import show
+
+        place.to_stdout(lambda stream: show(report, stream))
+    else:
+        deliver(formats.render(report, form, picture), output, in_colour=form == "markdown")
     if fail_on and fails(report, fail_on):
         raise click.exceptions.Exit(1)
 

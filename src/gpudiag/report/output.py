@@ -9,8 +9,9 @@ import re
 import stat
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TextIO
 
 from gpudiag.errors import GpudiagError
 
@@ -77,19 +78,14 @@ def _unwritable(path: Path, error: OSError) -> GpudiagError:
     return GpudiagError(f"{path} cannot be written ({error.strerror}): give another place.")
 
 
-def to_stdout(text: str, *, in_colour: bool = False) -> None:
+def to_stdout(write: Callable[[TextIO], object]) -> None:
     """A reader who leaves early (`| head`) is no error. Raises GpudiagError when stdout is closed or its disk full."""
     if not sys.stdout:
         raise GpudiagError("Standard output is closed: open it, or redirect it to a file.")
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal without UTF-8 gets `?`, not a traceback
     try:
-        if in_colour:
-            from gpudiag.report import terminal
-
-            terminal.show(text, sys.stdout)
-        else:
-            sys.stdout.write(text)
+        write(sys.stdout)
         sys.stdout.flush()
     except OSError as error:
         # The interpreter flushes stdout once more on its way out: let it.

@@ -8,9 +8,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import ClassVar, TextIO
+from typing import TYPE_CHECKING, ClassVar, TextIO
 
 from gpudiag.text.escape import middle, one_line, terminal
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.markdown import Markdown
 
 WIDTH_LIMIT = 120
 PATIENCE_S = 1.0
@@ -39,9 +43,22 @@ def show(markdown: str, stream: TextIO | None = None, width: int | None = None) 
     if not on_terminal(stream):
         stream.write(markdown)
         return
+    console(stream, width).print(page(markdown))
+
+
+def console(stream: TextIO, width: int | None = None) -> Console:
+    """A console on a terminal, of at most the width that reads well."""
     from rich.console import Console
-    from rich.markdown import Heading, Markdown
     from rich.theme import Theme
+
+    made = Console(file=stream, width=width, theme=Theme(STYLES), highlight=False, force_terminal=True)
+    made.width = min(made.width, WIDTH_LIMIT)
+    return made
+
+
+def page(markdown: str) -> Markdown:
+    """Escaped Markdown as a terminal shows it; what it names cannot send codes."""
+    from rich.markdown import Heading, Markdown
 
     class LeftHeading(Heading):
         def __rich_console__(self, console, options):  # type: ignore[no-untyped-def]
@@ -51,14 +68,14 @@ def show(markdown: str, stream: TextIO | None = None, width: int | None = None) 
     class Page(Markdown):
         elements: ClassVar = {**Markdown.elements, "heading_open": LeftHeading}
 
-    console = Console(file=stream, width=width, theme=Theme(STYLES), highlight=False, force_terminal=True)
-    console.width = min(console.width, WIDTH_LIMIT)
-    console.print(Page(terminal(markdown), code_theme="ansi_dark"))
+    return Page(terminal(markdown), code_theme="ansi_dark")
 
 
 @contextmanager
 def progress(stream: TextIO | None = None) -> Iterator[Callable[[str], None]]:
-    """Gives a function that shows the stage at work, once that has taken a second, and only on a terminal."""
+    """Gives a function that shows the stage at work and the seconds since the beginning, once a second has passed, and
+    only on a terminal.
+    """
     stream = stream or sys.stderr
     if not stream or not on_terminal(stream):  # there is none after `2>&-`
         yield lambda _: None
@@ -66,14 +83,17 @@ def progress(stream: TextIO | None = None) -> Iterator[Callable[[str], None]]:
     latest = ""
     started = time.monotonic()
     lock = threading.Lock()
+    done = threading.Event()
 
     def draw() -> None:
-        stream.write(f"{CLEAR_LINE}{middle(one_line(latest), _PROGRESS_WIDTH)}")
+        passed = f" {time.monotonic() - started:.0f} s"
+        stream.write(f"{CLEAR_LINE}{middle(one_line(latest), _PROGRESS_WIDTH - len(passed))}{passed}")
         stream.flush()
 
-    def late() -> None:
-        with lock:
-            draw()
+    def tick() -> None:
+        while not done.wait(PATIENCE_S):
+            with lock:
+                draw()
 
     def update(stage: str) -> None:
         nonlocal latest
@@ -82,14 +102,13 @@ def progress(stream: TextIO | None = None) -> Iterator[Callable[[str], None]]:
             if time.monotonic() - started > PATIENCE_S:
                 draw()
 
-    timer = threading.Timer(PATIENCE_S, late)
-    timer.daemon = True
-    timer.start()
+    clock = threading.Thread(target=tick, daemon=True)
+    clock.start()
     try:
         yield update
     finally:
-        timer.cancel()
-        timer.join()
+        done.set()
+        clock.join()
         if time.monotonic() - started > PATIENCE_S:
             stream.write(CLEAR_LINE)
             stream.flush()

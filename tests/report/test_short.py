@@ -1,0 +1,86 @@
+"""The report that fits a terminal: all of the first screen, nothing cut off at its side or its end."""
+
+import io
+import re
+
+import pytest
+
+import samples
+from gpudiag.model import Report
+from gpudiag.report import short
+
+CODES = re.compile(r"\x1b(\[[0-9;]*m|\]8;[^\x1b]*\x1b\\)")
+
+
+class Screen(io.StringIO):
+    """Stands for a terminal."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+def shown(report: Report, width: int = 80, height: int = 40, encoding: str = "utf-8") -> str:
+    stream = Screen()
+    stream.encoding = encoding
+    short.show(report, stream, width, height)
+    return CODES.sub("", stream.getvalue())
+
+
+def with_findings(count: int) -> Report:
+    findings = tuple(samples.launch_bound_finding(rank=n, code=f"U{n:03}") for n in range(1, count + 1))
+    return samples.launch_bound().model_copy(update={"findings": findings})
+
+
+def test_cause_gain_place_and_fix_are_seen() -> None:
+    lines = [line.strip() for line in shown(samples.launch_bound()).split("\n")]
+    at = lines.index("1. The GPU waits for small kernels to be launched")
+    assert lines[at + 1 : at + 4] == [
+        "saves  up to 79 % of decode_token",
+        "where  decode.py:31 in step and elsewhere",
+        "fix    Replay the step as one CUDA graph",
+    ]
+    assert "decode_token: 5.70 ms an iteration, of which the GPU computes 20 %" in lines
+
+
+@pytest.mark.parametrize("width", [60, 80])
+@pytest.mark.parametrize("count", [1, 5, 30])
+def test_it_fits_the_terminal(width: int, count: int) -> None:
+    lines = shown(with_findings(count), width).rstrip("\n").split("\n")
+    assert max(map(len, lines)) <= width
+    assert len(lines) <= 40 - short.PROMPT
+
+
+def test_findings_without_room_are_counted() -> None:
+    text = shown(with_findings(30))
+    listed = len(re.findall(r"^ ?\d+\. ", text, re.MULTILINE))
+    assert listed >= 4
+    assert f"{30 - listed} more findings." in text
+
+
+def test_a_low_terminal_shows_the_first_finding() -> None:
+    assert "1. The GPU waits for small kernels" in shown(with_findings(9), height=8)
+
+
+def test_the_verdict_is_shown_where_nothing_was_found() -> None:
+    assert "Healthy: the GPU computes 98 %" in shown(samples.healthy())
+    assert "What to fix" not in shown(samples.healthy())
+
+
+def test_a_terminal_without_block_characters_gets_letters() -> None:
+    text = shown(samples.launch_bound(), encoding="ascii")
+    assert "######........................ 72 % idle" in text
+
+
+def test_names_cannot_send_codes() -> None:
+    stream = Screen()
+    short.show(samples.hostile(), stream, 80, 40)
+    assert not {"\x07", "\u202e"} & set(stream.getvalue())
+    assert "\x1b[31m" not in CODES.sub("", stream.getvalue())

@@ -152,6 +152,7 @@ def priced_report(
             *verdicts.unreplayed(run, doubts),
             *iteration_time_check.notes(run.loops),
             *run_summary.uneven(con, library),
+            *run_summary.apart(con),
         ),
         titles={code: library.by_code[code].id.replace("-", " ") for code in sorted(named)},
     )

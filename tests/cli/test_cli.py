@@ -85,6 +85,36 @@ def test_a_terminal_gets_one_screen(
     assert ("--full" in result.stdout) != whole
 
 
+def test_a_file_alone_is_explained(pipeline: Stub, tmp_path: Path) -> None:
+    result = run("report.sqlite", "--format", "json")
+    assert (result.exit_code, pipeline.call["paths"]) == (0, (Path("report.sqlite"),))
+    assert json.loads(result.stdout)["schema_version"] == 1
+    run(str(tmp_path), "b.sqlite")
+    assert pipeline.call["paths"] == (tmp_path, Path("b.sqlite"))
+
+
+def test_help_is_a_command_too() -> None:
+    assert run("help").stdout == run("--help").stdout
+    assert run("help", "rules", "show").stdout.startswith("Usage: main rules show")
+    assert "no such command 'nonsense'" in run("help", "nonsense").stderr
+
+
+def test_record_says_what_to_run() -> None:
+    text = run("record", "python", "train.py", "--epochs", "2 x").stdout
+    assert "nsys profile --trace=cuda,nvtx" in text
+    assert "-o report python train.py --epochs '2 x'\n" in text
+    assert "--python-sampling=true" in text
+    assert "--python-sampling" not in run("record", "./solver", "-n", "3").stdout
+
+
+@pytest.mark.parametrize("command", [("explain", "a.sqlite"), ("next", "a.sqlite"), ("diff", "a.sqlite", "b.sqlite")])
+def test_an_ending_of_no_format_is_refused(pipeline: Stub, tmp_path: Path, command: tuple[str, ...]) -> None:
+    result = run(*command, "-o", str(tmp_path / "report.pdf"))
+    assert (result.exit_code, pipeline.call, list(tmp_path.iterdir())) == (2, {}, [])
+    assert ".pdf; end it in .md" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
 def test_explain_prints_json(pipeline: Stub) -> None:
     result = run("explain", "decode.sqlite", "--format", "json")
     assert json.loads(result.stdout)["findings"][0]["code"] == "H01"

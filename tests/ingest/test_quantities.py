@@ -208,3 +208,15 @@ def test_a_file_that_lacks_what_another_has_is_named() -> None:
     con.executemany("insert into capability (input, name, state) values (?, ?, ?)", states)
     (note,) = run_summary.uneven(con, library())
     assert note.text == "`b` did not record NVTX annotations of the program: what is said of these rests on the others."
+
+
+@pytest.mark.parametrize(("offset_ns", "said"), [(0, False), (50, False), (5_000, True), (None, False)])
+def test_files_of_different_times_are_named(offset_ns: int | None, said: bool) -> None:
+    con = create(small=True)
+    con.executemany("insert into input (id, kind, file, clock_offset_ns) values (?, 'nsys', ?, ?)",
+                    [(0, "a", 0), (1, "b", offset_ns)])  # fmt: skip
+    con.execute("insert into process (id, input) values (0, 0), (1, 1)")
+    con.execute('insert into gpu_op (id, process, start, "end") values (0, 0, 0, 100), (1, 1, 10, 90)')
+    notes = run_summary.apart(con)
+    assert [note.severity for note in notes] == ["high"] * said
+    assert all("`a`, `b`" in note.text for note in notes)

@@ -15,6 +15,7 @@ for command in (
     diff.diff,
     explain.explain,
     next_steps.next_steps,
+    next_steps.record,
     rules.rules,
     cache.cache,
     completion.completion,

@@ -78,13 +78,28 @@ PAGE_FORMAT = click.option(
     "--format",
     "form",
     type=click.Choice(["markdown", "json"]),
-    default="markdown",
-    show_default=True,
-    help="markdown: for people, in colour on a terminal; json: for programs.",
+    help="markdown: for people, in colour on a terminal; json: for programs.  [default: what OUT ends in (.md, .json), "
+    "else markdown]",
 )
 OUTPUT = click.option(
     "-o", "--output", metavar="OUT", type=click.Path(path_type=Path), help="Write here, not to stdout."
 )
+PLAIN = ("", ".txt", ".text", ".log", ".markdown")
+"""Endings of a place that gets Markdown, which is plain text; also those of a place without one: `/dev/stdout`."""
+
+
+def page_format(form: str | None, output: Path | None, other: str = "markdown") -> str:
+    """The format of a page that is Markdown or JSON: as named, else by the place's ending, else the other one.
+
+    Raises GpudiagError for an ending that says something else.
+    """
+    suffix = output.suffix.lower() if output else ""
+    by_suffix = {".md": "markdown", ".json": "json"} | dict.fromkeys(PLAIN, other)
+    if not form and suffix not in by_suffix:
+        raise GpudiagError(f"{output}: nothing of this command ends in {suffix}; end it in .md or .json.")
+    return form or by_suffix[suffix]
+
+
 RULE_DIRS = click.option(
     "--rules",
     "rule_dirs",

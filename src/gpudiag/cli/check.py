@@ -19,6 +19,7 @@ from gpudiag.cli.arguments import (
     TIMES,
     VERBOSE,
     deliver,
+    page_format,
     say,
     selecting,
     tune_interpreter,
@@ -100,7 +101,7 @@ def check(
     update_baseline: bool,
     prune_baseline: bool,
     init: bool,
-    form: str,
+    form: str | None,
     output: Path | None,
     rule_dirs: tuple[Path, ...],
     overrides: dict[str, float],
@@ -124,6 +125,7 @@ def check(
     from gpudiag.report import check as checkpage
     from gpudiag.report.terminal import progress
 
+    form = page_format(form, None if init else output)
     path = None if init else _config_path(config_file, bool(baseline_file))
     changes = "--update-baseline" if update_baseline else "--prune-baseline" if prune_baseline else ""
     config, baseline_path = _limits(path, baseline_file, changes)

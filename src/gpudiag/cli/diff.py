@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpudiag.cli.arguments import NO_CACHE, OUTPUT, THRESHOLDS, VERBOSE, deliver, loop_times, say, tune_interpreter
+from gpudiag.cli.arguments import (
+    NO_CACHE,
+    OUTPUT,
+    THRESHOLDS,
+    VERBOSE,
+    deliver,
+    loop_times,
+    page_format,
+    say,
+    tune_interpreter,
+)
 from gpudiag.cli.completion import captures
 from gpudiag.cli.sections import FAILED, Command
 from gpudiag.errors import GpudiagError
@@ -149,7 +159,7 @@ def diff(
     files = (base, *more_base), (head, *more_head)
     if output:
         place.check(output, [*files[0], *files[1]])
-    form = form or {".md": "markdown", ".json": "json"}.get(output.suffix.lower() if output else "", "text")
+    form = page_format(form, output, "text")
     rules = library.load().with_overrides(overrides)
     settings = _settings(overrides, rules.setting_values)
     with progress() as quiet:

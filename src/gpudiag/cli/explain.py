@@ -15,6 +15,7 @@ from gpudiag.cli.arguments import (
     MEMORY,
     NO_CACHE,
     OUTPUT,
+    PLAIN,
     RULE_DIRS,
     THRESHOLDS,
     TIMES,
@@ -31,8 +32,6 @@ from gpudiag.selection.spec import Selection
 
 if TYPE_CHECKING:
     from gpudiag.model import Report
-
-_PLAIN = ("", ".txt", ".text", ".log", ".markdown")  # endings of a place that gets Markdown, which is plain text
 
 FILE_KINDS = (
     (".nsys-rep", "what `nsys profile` writes; nsys has to be on the PATH to open it"),
@@ -156,7 +155,7 @@ def explain(
 def chosen(output: Path | None) -> str:
     """The format for a place that was given without one. Raises GpudiagError for an ending that names none."""
     form = formats.of_file(output) if output else None
-    if output and form is None and output.suffix.lower() not in _PLAIN:
+    if output and form is None and output.suffix.lower() not in PLAIN:
         raise GpudiagError(
             f"{output}: no format ends in {output.suffix}; end it in {formats.suffixes()}, or name one with --format."
         )

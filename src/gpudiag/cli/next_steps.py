@@ -1,8 +1,10 @@
-"""`gpudiag next`."""
+"""`gpudiag record` and `gpudiag next`: what to record first, and what then; gpudiag itself records nothing."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import shlex
+import shutil
+from pathlib import Path, PurePath
 
 import click
 
@@ -16,6 +18,7 @@ from gpudiag.cli.arguments import (
     TIMES,
     VERBOSE,
     deliver,
+    page_format,
     say,
     selecting,
     tune_interpreter,
@@ -45,7 +48,7 @@ from gpudiag.selection.spec import Selection
 @VERBOSE
 def next_steps(
     files: tuple[Path, ...],
-    form: str,
+    form: str | None,
     output: Path | None,
     overrides: dict[str, float],
     times: dict[str, float],
@@ -66,6 +69,7 @@ def next_steps(
     from gpudiag.report import output as place
     from gpudiag.report.terminal import progress
 
+    form = page_format(form, output)
     if output:
         place.check(output, files)
     with progress() as quiet:
@@ -75,3 +79,46 @@ def next_steps(
         deliver(page.as_json(steps), output)
     else:
         deliver(page.markdown(steps), output, in_colour=True)
+
+
+TRACE = ("nsys", "profile", "--trace=cuda,nvtx,osrt,cublas,cudnn", "--sample=none", "--cpuctxsw=none")
+PYTHON = ("--python-sampling=true", "--python-sampling-frequency=1000")
+PLACEHOLDER = ("python", "train.py")
+STARTERS = ("python", "torchrun", "accelerate", "deepspeed", "uv", "ipython")
+"""Programs that run Python, by the beginning of their names."""
+MISSING = "nsys is not on this PATH: it comes with the CUDA toolkit and with Nsight Systems.\n\n"
+
+
+@click.command(
+    cls=Command,
+    context_settings={"ignore_unknown_options": True},
+    examples=(("gpudiag record python train.py --steps 50", "the command that records this program"),),
+    sections={"Exit codes": (("0", "done"), FAILED)},
+)
+@click.argument("command", metavar="[COMMAND]...", nargs=-1, type=click.UNPROCESSED)
+def record(command: tuple[str, ...]) -> None:
+    """Say which profiler command records a program; nothing is run.
+
+    COMMAND is how you start the program, with its arguments.
+    """
+    deliver(answer(command, nsys=shutil.which("nsys") is not None))
+
+
+def answer(command: tuple[str, ...], *, nsys: bool) -> str:
+    """The commands to paste. nsys: whether it is on the PATH."""
+    program = command or PLACEHOLDER
+    options = PYTHON if _in_python(program) else ()
+    trace = f"{shlex.join(TRACE)} \\\n    {shlex.join([*options, '-o', 'report', *program])}"
+    return (
+        f"{'' if nsys else MISSING}"
+        "Record 20 to 100 iterations with Nsight Systems, then ask:\n\n"
+        f"  {trace}\n"
+        "  gpudiag explain report.nsys-rep\n\n"
+        "`gpudiag next report.nsys-rep` then says which kernels to measure with Nsight Compute, and how.\n"
+        "A trace of torch.profiler (`prof.export_chrome_trace`) can be explained as well.\n"
+    )
+
+
+def _in_python(program: tuple[str, ...]) -> bool:
+    """Return whether the program is Python: by what starts it, or by a script among its words."""
+    return PurePath(program[0]).name.startswith(STARTERS) or any(word.endswith(".py") for word in program)

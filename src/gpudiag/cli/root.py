@@ -15,7 +15,8 @@ from typing import IO, Any, NoReturn, TextIO
 
 import click
 
-from gpudiag.cli.sections import FAILED, Group
+from gpudiag.cli.completion import CAPTURES
+from gpudiag.cli.sections import FAILED, Command, Group
 
 INTERRUPTED = 130
 GRACE_S = 0.3
@@ -164,6 +165,14 @@ class Commands(Group):
         except click.UsageError as error:
             raise Failure(_usage(error)) from None
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Take a capture where a command should stand for one to explain."""
+        if self.get_command(ctx, args[0]) is None and _is_capture(args[0]):
+            return super().resolve_command(ctx, ["explain", *args])
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         _hold_standard_streams()
         try:
@@ -186,6 +195,10 @@ class Commands(Group):
             raise Failure(exhausted()) from None
 
 
+def _is_capture(word: str) -> bool:
+    return os.path.exists(word) or word.lower().endswith(CAPTURES)
+
+
 def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
         from gpudiag.cli import version
@@ -198,10 +211,11 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     order={
+        "Record": ("record",),
         "Read captures": ("explain", "next"),
         "Compare and share": ("diff", "check", "comment"),
         "Rules": ("rules",),
-        "Set up": ("cache", "completion"),
+        "Set up": ("cache", "completion", "help"),
     },
     sections={
         "Exit codes": (
@@ -230,7 +244,8 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 def main() -> None:
     """Say what is slow in a GPU program, why, where, and what each fix is worth.
 
-    It reads what NVIDIA's profilers recorded. Record a short run of your program, then ask:
+    It reads what NVIDIA's profilers recorded. Record a short run of your program, then ask (`gpudiag FILE` is short for
+    `gpudiag explain FILE`):
 
     \b
     nsys profile -o report python train.py
@@ -238,3 +253,18 @@ def main() -> None:
 
     `gpudiag COMMAND --help` shows examples of each command.
     """
+
+
+@main.command(name="help", cls=Command, sections={"Exit codes": (("0", "done"), FAILED)})
+@click.argument("names", metavar="[COMMAND]...", nargs=-1)
+@click.pass_context
+def help_of(ctx: click.Context, names: tuple[str, ...]) -> None:
+    """Show the help of gpudiag, or of a command."""
+    parent = ctx.find_root()
+    command: click.Command = parent.command
+    for name in names:
+        known = command.get_command(parent, name) if isinstance(command, click.Group) else None
+        if known is None:
+            raise click.UsageError(f"No such command {name!r}.", parent)
+        command, parent = known, click.Context(known, info_name=name, parent=parent)
+    click.echo(command.get_help(parent))

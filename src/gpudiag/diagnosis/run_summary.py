@@ -182,6 +182,33 @@ def uneven(con: Connection, library: Library) -> tuple[Note, ...]:
     )
 
 
+def apart(con: Connection) -> tuple[Note, ...]:
+    """A note where timelines were recorded one after the other, as far as their clocks tell: hardly one run."""
+    rows = con.execute(
+        """
+        with recorded as (
+            select i.file, min(g.start) + any_value(i.clock_offset_ns) as began,
+                max(g."end") + any_value(i.clock_offset_ns) as ended
+            from gpu_op g join process p on p.id = g.process join input i on i.id = p.input
+            group by i.id, i.file
+        ),
+        earlier as (
+            select file, began,
+                max(ended) over (order by began, file rows between unbounded preceding and 1 preceding) as before
+            from recorded where began is not null
+        )
+        select file from earlier where before is null or began > before order by began
+        """
+    ).fetchall()
+    if len(rows) < 2:
+        return ()
+    text = (
+        f"By their clocks these were not recorded at the same time: {_some([file for (file,) in rows])}. If they are no"
+        " parts of one run, explain each by itself, or compare them with `gpudiag diff`."
+    )
+    return (Note(code="APART", title="The files were recorded at different times", text=text, severity="high"),)
+
+
 def _some(files: Sequence[str]) -> str:
     """The first files by name."""
     named = ", ".join(code(clean(file)) for file in files[:NAMED])

@@ -101,7 +101,7 @@ def test_a_gain_that_may_be_nothing_says_the_range_first() -> None:
     assert "**Gain, uncertain:** an iteration of `step` goes from 15.0 ms to between 5.25 ms and 15.0 ms" in (
         markdown.render(report)
     )
-    assert "about 57 % of `step`" in markdown.render(of(sure))
+    assert "about 57 % (40 % to 65 %) of `step`" in markdown.render(of(sure))
 
 
 def test_the_verdict_says_the_range_first() -> None:

@@ -122,6 +122,12 @@ def test_it_says_what_the_markdown_report_says(real: tuple[Report, Picture | Non
             assert re.sub(r"\W+", " ", remedy.title).strip() in said
 
 
+def test_causes_places_and_fixes_come_before_the_timeline(drawn: str) -> None:
+    said = Parsed(drawn).text
+    assert said.index("What to fix first") < said.index("Fix: ") < said.index("Zoom with")
+    assert " open" not in "".join(re.findall(r"<details class=\"finding[^>]*>", drawn)), "details are folded"
+
+
 def test_nothing_is_loaded_and_only_this_pages_script_runs(drawn: str) -> None:
     parsed = Parsed(drawn)
     assert parsed.values("src") == [] and parsed.values("style") == []

@@ -15,7 +15,6 @@ from gpudiag.report.wording import words
 from gpudiag.text import escape
 from gpudiag.timeline.model import Picture, Timeline
 
-WIDE = 0.06  # of a bar: narrower parts have no room for their share
 NO_TIMELINE = (
     "There is none: a saved report holds no timeline. `gpudiag explain CAPTURE -o report.html` reads the capture itself"
     " and draws one."
@@ -40,8 +39,7 @@ class BudgetPart(NamedTuple):
     words: markdown.Safe
     x: str
     width: str
-    middle: str
-    wide: bool
+    named: bool
 
 
 class Link(NamedTuple):
@@ -64,6 +62,7 @@ def render(report: Report, picture: Picture | None = None) -> str:
         "style_digest": trusted(digest(style)),
         "script": trusted(script),
         "script_digest": trusted(digest(script)),
+        "glances": _glances(seen),
         "budgets": [_budget(loop, seen) for loop in seen["loops"]],
         "other_loops_text": block(markdown.section("other_loops", seen)),
         "timelines": [track.view(one) for one in shown],
@@ -89,32 +88,41 @@ def render(report: Report, picture: Picture | None = None) -> str:
 
 def _contents(view: Mapping[str, Any], rest: Mapping[str, str]) -> list[Link]:
     links = [
-        Link("time", "Time") if view["budgets"] else None,
+        Link("findings", "Findings", len(view["findings"])) if view["findings"] else None,
         Link("timeline", "Timeline"),
         Link("after", "After the first fix") if view["preview"] else None,
+        Link("time", "Time") if view["budgets"] else None,
         Link("kernels", "Kernels") if view["kernels_text"] else None,
-        Link("findings", "Findings", len(view["findings"])) if view["findings"] else None,
     ]
     return [*(link for link in links if link), *(Link(name, title) for name, title in rest.items())]
 
 
-def _budget(loop: Loop, seen: Mapping[str, Any]) -> dict[str, Any]:
-    """A stacked bar and its legend, in the order of the budget's definition."""
-    rows = words.budget_rows(loop)
+def _glances(seen: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A line for each loop, with a stacked bar and its legend, largest part of the rest first."""
+    loops = seen["loops"] or [None] * len(seen["loop_lines"])
+    return [
+        {"text": inline(line.text), "parts": _stacked(loop) if loop else ()}
+        for line, loop in zip(seen["loop_lines"], loops, strict=True)
+    ]
+
+
+def _stacked(loop: Loop) -> list[BudgetPart]:
+    rows = sorted(words.budget_rows(loop), key=lambda row: (row.key != "compute", -row.part))
     total = sum(row.part for row in rows) or 1.0
     parts, x = [], 0.0
     for row in rows:
-        width = 100 * row.part / total
-        middle = f"{x + width / 2:.3f}"
-        part = BudgetPart(
-            row.key, row.time, row.share, markdown.Safe(row.words), f"{x:.3f}", f"{width:.3f}", middle, False
-        )
-        parts.append(part._replace(wide=width >= 100 * WIDE))
+        width, named = 100 * row.part / total, row.part >= words.LITTLE
+        label = markdown.Safe(row.label)
+        parts.append(BudgetPart(row.key, row.time, row.share, label, f"{x:.3f}", f"{width:.3f}", named))
         x += width
+    return parts
+
+
+def _budget(loop: Loop, seen: Mapping[str, Any]) -> dict[str, Any]:
+    """The times of a loop's parts, in the order of the budget's definition."""
     return {
         "text": inline(markdown.section("loop", {**seen, "one": loop})),
-        "parts": parts,
-        "summary": "; ".join(f"{row.share} {row.words.partition(':')[0].strip('*')}" for row in rows),
+        "rows": [row._replace(words=markdown.Safe(row.words)) for row in words.budget_rows(loop)],
         "unprofiled": loop.iteration_ms_unprofiled is not None,
         "phases": inline(f"By phase of the iteration: {words.phases(loop)}.") if loop.phases else "",
         "unclaimed": [inline(line) for line in words.unclaimed(loop)],
@@ -169,7 +177,7 @@ def _finding(summary: Mapping[str, Any], seen: Mapping[str, Any], shown: list[Ti
         "text": block(body),
         "marks": marks,
         "bar": _gain_bar(finding),
-        "first": summary is seen["findings"][0],
+        "row": next(row for row in seen["all_rows"] if row.finding is finding),
     }
 
 

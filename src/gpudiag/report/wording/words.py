@@ -174,7 +174,7 @@ def headline(
 ) -> str:
     """`up to 79 % of decode_token`. before: what to call the findings of a better rank; ranged: with the interval."""
     if finding.gain.kind == "test_needed":
-        return "gain to be tested"
+        return "only an experiment can tell" if ranged else "gain to be tested"
     alone, more = f"{size(finding.gain)} of {basis(finding, loops)}", _more(finding)
     if finding.gain.share < SMALLEST and (more or 0.0) < LITTLE:
         return f"fixing it would not shorten {basis(finding, loops)}"

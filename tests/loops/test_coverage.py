@@ -103,17 +103,17 @@ def run(coverage_: float | None, *, mode: str = "iterations", **outside: float) 
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        (run(1.0), "The loop below holds all of the GPU's work."),
+        (run(1.0), "The loop holds all of the GPU's work."),
         (
             run(0.97, before_ms=2, after_ms=1),
-            "The loop below holds 97 % of the GPU's work; 2.0 % came before, 1.0 % after.",
+            "The loop holds 97 % of the GPU's work; 2.0 % came before, 1.0 % after.",
         ),
-        (run(0.75, between_ms=5), "The loop below holds 75 % of the GPU's work; 25 % came in between."),
+        (run(0.75, between_ms=5), "The loop holds 75 % of the GPU's work; 25 % came in between."),
         (run(1.0, mode="run"), "Nothing was found that repeats: this report is about the run as a whole."),
         (
             run(0.4, mode="run", before_ms=1, after_ms=1),
             (
-                "Nothing was found that repeats. The part of the run below holds 40 % of the GPU's work;"
+                "Nothing was found that repeats. The part of the run that is analysed holds 40 % of the GPU's work;"
                 " 30 % came before, 30 % after."
             ),
         ),

@@ -38,6 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "compare": {"diagnosis", "text"},
     "gate": {"diagnosis", "files", "library", "text"},
     "github": set(),
+    "capture": set(),
     "report": {"diagnosis", "files", "gate", "ingest", "library", "next_steps", "text", "timeline"},
 }  # fmt: skip
 # These chain the stages, or serve those who write rules; nothing above may import them.

@@ -5,11 +5,14 @@ cannot be read; 129, 130, 143 hung up, interrupted, terminated.
 """
 
 from gpudiag.cli import cache, check, comment, completion, diff, explain, next_steps, rules
+from gpudiag.cli.recording import capture, redact
 from gpudiag.cli.root import main
 
 __all__ = ["main"]
 
 for command in (
+    capture.capture_command,
+    redact.redact_command,
     check.check,
     comment.comment,
     diff.diff,

@@ -211,9 +211,9 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     order={
-        "Record": ("record",),
+        "Record": ("capture", "record"),
         "Read captures": ("explain", "next"),
-        "Compare and share": ("diff", "check", "comment"),
+        "Compare and share": ("diff", "check", "comment", "redact"),
         "Rules": ("rules",),
         "Set up": ("cache", "completion", "help"),
     },
@@ -244,11 +244,11 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 def main() -> None:
     """Say what is slow in a GPU program, why, where, and what each fix is worth.
 
-    It reads what NVIDIA's profilers recorded. Record a short run of your program, then ask (`gpudiag FILE` is short for
-    `gpudiag explain FILE`):
+    It reads what NVIDIA's profilers recorded. Record a short run of your program and have it explained, or explain
+    what you recorded yourself (`gpudiag FILE` is short for `gpudiag explain FILE`):
 
     \b
-    nsys profile -o report python train.py
+    gpudiag capture -- python train.py
     gpudiag explain report.nsys-rep
 
     `gpudiag COMMAND --help` shows examples of each command.

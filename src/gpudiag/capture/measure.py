@@ -1,0 +1,167 @@
+"""The time of an iteration without a profiler, in fresh processes: n and the spread are kept.
+
+A program that takes its number of steps is run with two of them: the difference of the run times, divided by the
+difference of the steps, holds no start-up. Of a PyTorch program the optimizer's steps are timed inside, which its code
+does not notice. For other programs nothing is said: a whole run's time divided by its steps would count the start-up.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pkgutil
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpudiag.capture import step_hook
+from gpudiag.capture.plan import STEPS, Plan
+from gpudiag.capture.processes import ProgramRun, run
+from gpudiag.capture.program import Program, look_at
+from gpudiag.errors import GpudiagError
+
+PROFILED_SLOWER = 1.6
+"""How much slower a profiled program starts at most, as measured: CPU-bound ones take 1.2 to 1.6 times as long."""
+
+ITERATIONS, LEAST_RANGE_S = 100, 2.0
+"""Twenty to a hundred iterations make a report; where they are short, so many seconds."""
+Rank = Mapping[str, Any]
+"""What one process wrote about its steps: `steps`, `warm_s` and `windows`."""
+
+
+@dataclass(frozen=True)
+class Unprofiled:
+    """Seconds of one iteration, one value for each fresh process (or pair of them), and how they were found."""
+
+    method: str
+    seconds: tuple[float, ...] = ()
+    warm_s: float | None = None
+    """Seconds from a process's start until its warm-up was over, where that was seen."""
+    whole_s: float | None = None
+    """Seconds of a whole run of the program that ended by itself."""
+
+    @property
+    def iteration_s(self) -> float | None:
+        return statistics.median(self.seconds) if self.seconds else None
+
+
+def measure(plan: Plan, folder: Path) -> Unprofiled:
+    """Time the program. Raises GpudiagError where it fails or cannot be started."""
+    if not plan.runs:
+        return Unprofiled("not measured: --runs 0 was given")
+    if plan.steps:
+        return _by_difference(plan, plan.steps, folder)
+    program = look_at(plan.words())
+    if program.python:
+        return _by_optimizer_steps(plan, program, folder)
+    return Unprofiled(f"not measured: give the program's number of steps as {STEPS}, with --steps")
+
+
+def _by_difference(plan: Plan, steps: tuple[int, int], folder: Path) -> Unprofiled:
+    few, many = steps
+    seconds, whole = [], 0.0
+    for number in range(1, plan.runs + 1):
+        plan.say(f"measuring without a profiler, {number} of {plan.runs}: {few} and {many} steps")
+        times = [_ended(plan, count, folder).seconds for count in steps]
+        seconds.append((times[1] - times[0]) / (many - few))
+        whole = max(whole, times[1])
+    if min(seconds) <= 0:
+        raise GpudiagError(
+            f"{many} steps took no longer than {few}, so a step is lost in how much the start-up varies: give --steps"
+            " that lie further apart, or --runs 0 to do without."
+        )
+    return Unprofiled(f"difference of runs of {few} and {many} steps", tuple(seconds), None, whole)
+
+
+def _ended(plan: Plan, steps: int, folder: Path) -> ProgramRun:
+    done = run(plan.words(steps), os.environ, folder / "unprofiled.log", plan.limit_s)
+    if done.ended:
+        raise GpudiagError(
+            f"the program did not end within {plan.limit_s:.0f} s with {steps} steps: give fewer, or a longer --limit."
+        )
+    return succeeded(done)
+
+
+def succeeded(done: ProgramRun) -> ProgramRun:
+    """Return a run that ended well. Raises GpudiagError with the program's last words for another."""
+    if done.code == 0:
+        return done
+    how = f"was ended by signal {-done.code}" if done.code < 0 else f"failed with exit code {done.code}"
+    said = f", last saying: {done.last_words}" if done.last_words else ""
+    raise GpudiagError(f"the program {how} without a profiler{said}; nothing was recorded.")
+
+
+def _by_optimizer_steps(plan: Plan, program: Program, folder: Path) -> Unprofiled:
+    hook = folder / "hook"
+    hook.mkdir()
+    source = pkgutil.get_data("gpudiag.capture", "step_hook.py")
+    assert source is not None
+    (hook / "sitecustomize.py").write_bytes(source)
+    seconds: list[float] = []
+    whole = warm = None
+    for number in range(1, plan.runs + 1):
+        plan.say(f"measuring without a profiler, {number} of {plan.runs}: optimizer steps after {plan.warm_up}")
+        steps = folder / f"steps-{number}"
+        steps.mkdir()
+        done, found = _counted(plan, program, hook, steps, whole_run=number == 1)
+        if not done.ended:
+            succeeded(done)
+            whole = max(done.seconds, whole or 0.0)
+        if not found:
+            break
+        # Ranks wait for each other: the slowest one's time is the iteration's.
+        seconds.append(max(_step_s(rank) for rank in found))
+        warm = max(warm or 0.0, *(rank["warm_s"] for rank in found))
+    if not seconds:
+        return Unprofiled(
+            f"not measured: no steps of a PyTorch optimizer were seen after the first {plan.warm_up}; give the"
+            f" program's number of steps as {STEPS}, with --steps", whole_s=whole,
+        )  # fmt: skip
+    return Unprofiled(f"optimizer steps after the first {plan.warm_up}", tuple(seconds), warm, whole)
+
+
+def _counted(
+    plan: Plan, program: Program, hook: Path, steps: Path, *, whole_run: bool
+) -> tuple[ProgramRun, list[Rank]]:
+    """Run once. The first run goes on until it is clear that the program lasts as long as the recording will need."""
+    before = os.environ.get("PYTHONPATH")
+    env = {
+        **os.environ,
+        "PYTHONPATH": f"{hook}{os.pathsep}{before}" if before else str(hook),
+        step_hook.FOLDER: str(steps),
+        step_hook.WARM_UP: str(plan.warm_up),
+    }
+
+    def enough(passed: float) -> str:
+        found = _read(steps)
+        if not found or any(len(rank["windows"]) < step_hook.MOST_WINDOWS for rank in found):
+            return ""
+        if not whole_run:
+            return "enough"
+        needed = delay(max(rank["warm_s"] for rank in found)) + range_s(plan, max(_step_s(rank) for rank in found))
+        return "enough" if passed >= needed else ""
+
+    words = [*program.launcher, *program.rank]
+    return run(words, env, steps / "unprofiled.log", plan.limit_s, watch=enough), _read(steps)
+
+
+def _read(folder: Path) -> list[Rank]:
+    found = [json.loads(file.read_text("utf-8")) for file in sorted(folder.glob("steps-*.json"))]
+    return [rank for rank in found if rank["windows"]]
+
+
+def _step_s(rank: Rank) -> float:
+    return float(statistics.median(seconds / steps for steps, seconds in rank["windows"]))
+
+
+def range_s(plan: Plan, iteration_s: float) -> float:
+    """Return the whole seconds in which a profiled program runs through enough iterations."""
+    wanted = max(LEAST_RANGE_S, ITERATIONS * iteration_s * PROFILED_SLOWER)
+    return min(float(int(wanted) + 1), plan.duration_s)
+
+
+def delay(warm_s: float) -> float:
+    """Return the whole seconds after which a profiled program is warm, too."""
+    return float(int(warm_s * PROFILED_SLOWER) + 1)

@@ -1,0 +1,120 @@
+"""Nsight Systems as it is installed: where it is, which options it has, and the command lines for a light recording.
+
+Every version has its own options: what its `--help` lists is used, and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpudiag.capture.program import Program
+from gpudiag.errors import GpudiagError
+
+_HELP_S = 60
+_NEEDED = ("--trace", "--output", "--duration", "--sample")
+NOT_IMPORTED = (
+    "nsys recorded, but wrote no report of it: libdw is probably missing (Debian and Ubuntu: `apt"
+    " install libdw1`; Fedora and Red Hat: `dnf install elfutils-libs`), or nsys was installed without its host part"
+)
+"""Said where nsys leaves a .qdstrm file and no report."""
+_INSTALL = (
+    "install the package nsight-systems (Debian and Ubuntu: `apt install nsight-systems-cli` from NVIDIA's CUDA"
+    " repository; elsewhere https://developer.nvidia.com/nsight-systems)"
+)
+
+
+@dataclass(frozen=True)
+class Nsys:
+    """An installed nsys: its path, its version, and what `nsys profile --help` and `nsys export --help` say."""
+
+    path: str
+    version: str
+    profile_help: str
+    export_help: str
+
+    def offers(self, option: str) -> bool:
+        return re.search(rf"^\s*(-\w, )?{option}\b", self.profile_help, re.MULTILINE) is not None
+
+
+def find() -> Nsys:
+    """Return the nsys on the PATH. Raises GpudiagError where there is none, or none that can record."""
+    path = shutil.which("nsys")
+    if path is None:
+        raise GpudiagError(f"recording needs `nsys`, which is not on the PATH: {_INSTALL}, or add its folder to PATH.")
+    version = re.search(r"version (\d{4}\.\d+\.\d+)", _says(path, "--version"))
+    nsys = Nsys(
+        path, version[1] if version else "unknown", _says(path, "profile", "--help"), _says(path, "export", "--help")
+    )
+    missing = [option for option in _NEEDED if not nsys.offers(option)]
+    if missing:
+        raise GpudiagError(f"nsys {nsys.version} ({path}) cannot record ({missing[0]} is not in its help): {_INSTALL}.")
+    return nsys
+
+
+def _says(path: str, *words: str) -> str:
+    try:
+        done = subprocess.run([path, *words], capture_output=True, check=False, timeout=_HELP_S)
+    except PermissionError:
+        raise GpudiagError(f"{path} may not be executed; have its permissions set, or {_INSTALL}.") from None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        reason = getattr(error, "strerror", None) or "it does not answer"
+        raise GpudiagError(f"{path} cannot be run ({reason}); {_INSTALL}.") from None
+    return (done.stdout + done.stderr).decode("utf-8", "replace")
+
+
+@dataclass(frozen=True)
+class Range:
+    """The part of the program that is recorded."""
+
+    delay_s: float
+    duration_s: float
+    profiler_range: bool
+
+
+def profile(
+    nsys: Nsys, program: Program, part: Range, report: Path, *, graph_nodes: bool, temporary: str | None
+) -> list[str]:
+    """Return the command that records the program. temporary: the program's own folder for temporary files."""
+    traced = "cuda-sw" if re.search(r"\bcuda-sw\b", nsys.profile_help) else "cuda"
+    wishes = {
+        "--sample": "none",
+        "--cpuctxsw": "none",
+        "--cuda-graph-trace": "node" if graph_nodes else "graph",
+        "--stop-on-exit": "true",
+        "--force-overwrite": "true",
+    }
+    if program.python:
+        wishes |= {"--python-sampling": "true", "--python-sampling-frequency": "1000"}
+    if part.profiler_range:
+        wishes |= {"--capture-range": "cudaProfilerApi", "--capture-range-end": "stop"}
+    elif part.delay_s:
+        wishes["--delay"] = f"{part.delay_s:.0f}"
+    if temporary:
+        wishes["--env-var"] = f"TMPDIR={temporary}"
+    wishes |= {"--duration": f"{part.duration_s:.0f}", "--kill": "sigterm"}
+    name = str(report.with_suffix(""))
+    if program.rank_variable:
+        name = f"{name}.rank%q{{{program.rank_variable}}}"
+    taken = [f"{option}={value}" for option, value in wishes.items() if nsys.offers(option)]
+    return program.around([nsys.path, "profile", f"--trace={traced},nvtx,osrt", *taken, f"--output={name}"])
+
+
+def without(nsys: Nsys, program: Program) -> list[str]:
+    """Return a sentence for each thing that this version cannot record."""
+    lacking = []
+    if program.python and not nsys.offers("--python-sampling"):
+        lacking.append(f"nsys {nsys.version} cannot sample Python: the report will name no lines of it.")
+    elif program.python and "--include-json" not in nsys.export_help:
+        lacking.append(f"nsys {nsys.version} cannot export Python stacks: the report will name no lines of Python.")
+    return lacking
+
+
+def export(nsys: Nsys, report: Path, target: Path) -> list[str]:
+    """Return the command that exports a report; an export that lies there already is never taken for the new one."""
+    wishes = [f"{option}=true" for option in ("--include-json", "--lazy", "--quiet") if option in nsys.export_help]
+    words = ["export", "--type=sqlite", "--force-overwrite=true", f"--output={target}", *wishes, str(report)]
+    return [nsys.path, *words]

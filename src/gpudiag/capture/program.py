@@ -1,0 +1,103 @@
+"""The program that is recorded, as far as its command line shows: a launcher of ranks, Python or not."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpudiag.errors import GpudiagError
+
+_PYTHON = re.compile(r"(python|pypy)[\d.]*(-dbg)?")
+_TORCHRUN = ("torchrun", "torch.distributed.run", "torch.distributed.launch")
+_RANK_VARIABLES = {"srun": "SLURM_PROCID", "mpirun": "OMPI_COMM_WORLD_RANK", "mpiexec": "OMPI_COMM_WORLD_RANK"}
+"""Slurm's and Open MPI's own; launchers of MPICH and Intel MPI are known by their longer names."""
+_HYDRA = {"mpiexec.hydra": "PMI_RANK", "mpirun.mpich": "PMI_RANK", "mpiexec.mpich": "PMI_RANK"}
+
+
+@dataclass(frozen=True)
+class Program:
+    """A command line in two parts: what starts the ranks (often nothing), and what one rank runs."""
+
+    launcher: tuple[str, ...]
+    rank: tuple[str, ...]
+    rank_variable: str | None
+    """The variable by which a rank knows its number; None for a single process."""
+    python: bool
+
+    def around(self, profiler: Sequence[str]) -> list[str]:
+        """Return the command line with a profiler in each rank, or around the program where there are no ranks."""
+        return [*self.launcher, *profiler, *self.rank]
+
+
+def look_at(words: Sequence[str]) -> Program:
+    """Recognise launchers and Python. What is not recognised is run as it is, as one process."""
+    name = os.path.basename(words[0])
+    if at := _after_torchrun(words):
+        return _under_torchrun(words, at)
+    variable = {**_RANK_VARIABLES, **_HYDRA}.get(name)
+    if variable:
+        # Values of a launcher's options (`-n 2`, `-H host`) are no programs; the first word that is one is the rank's.
+        at = next((at for at in range(1, len(words)) if _is_program(words[at])), 0)
+        if at:
+            return Program(tuple(words[:at]), tuple(words[at:]), variable, is_python(words[at]))
+    return Program((), tuple(words), None, is_python(words[0]))
+
+
+def require(program: Program) -> None:
+    """Raise GpudiagError where the program, or its launcher, is not there; nsys would say so in its own words."""
+    for words in (program.launcher, program.rank):
+        if words and shutil.which(words[0]) is None:
+            raise GpudiagError(f"{words[0]}: there is no such program; check the command after `--`.")
+
+
+def _after_torchrun(words: Sequence[str]) -> int:
+    """Return where torchrun's own options begin; 0 for another program."""
+    if os.path.basename(words[0]) in _TORCHRUN:
+        return 1
+    if _PYTHON.fullmatch(os.path.basename(words[0])) and words[1:2] == ["-m"] and words[2:3]:
+        return 3 if words[2] in _TORCHRUN else 0
+    return 0
+
+
+def _under_torchrun(words: Sequence[str], begin: int) -> Program:
+    """Have torchrun start any program in its ranks: it starts Python itself unless it is asked not to."""
+    asked = {"--no-python", "--no_python"} & set(words[begin:])
+    for at in range(begin, len(words)):
+        if asked and _is_program(words[at]):
+            return Program(tuple(words[:at]), tuple(words[at:]), "RANK", is_python(words[at]))
+        if not asked and words[at] in ("-m", "--module"):
+            rank = (_interpreter(words), "-u", "-m", *words[at + 1 :])
+            return Program((*words[:at], "--no-python"), rank, "RANK", python=True)
+        if not asked and words[at].endswith(".py"):
+            rank = (_interpreter(words), "-u", *words[at:])
+            return Program((*words[:at], "--no-python"), rank, "RANK", python=True)
+    return Program((), tuple(words), None, python=True)
+
+
+def _interpreter(words: Sequence[str]) -> str:
+    """Return the Python that torchrun would start: the one that it runs in itself."""
+    if _PYTHON.fullmatch(os.path.basename(words[0])):
+        return words[0]
+    found = shutil.which(words[0])
+    beside = Path(found).parent / "python3" if found else None
+    return str(beside) if beside and os.access(beside, os.X_OK) else "python3"
+
+
+def _is_program(word: str) -> bool:
+    return not word.startswith("-") and not word.isdecimal() and shutil.which(word) is not None
+
+
+def is_python(word: str) -> bool:
+    """Return whether the program may be Python: by its name, or because it is a script of any kind."""
+    name = os.path.basename(word)
+    if _PYTHON.fullmatch(name) or name.endswith(".py"):
+        return True
+    found = shutil.which(word)
+    if not found:
+        return False
+    with open(found, "rb") as file:
+        return file.read(2) == b"#!"  # a shell script may start Python, too

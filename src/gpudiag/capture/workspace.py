@@ -1,0 +1,102 @@
+"""The folders of one recording: a private one for what goes, and the one for what is kept; both go if it fails."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from gpudiag.errors import GpudiagError
+
+_PROBE = "#!/bin/sh\nexit 0\n"
+
+
+@contextmanager
+def workspace(output: Path) -> Iterator[tuple[Path, Path]]:
+    """Yield a private folder and the folder for the results, which is removed again where an error is raised.
+
+    An output folder that holds something is left alone: the next free name with a number is taken.
+    """
+    try:
+        kept = _free(output)
+        kept.mkdir(parents=True, mode=0o700)
+    except OSError as error:
+        raise _unusable(output, error) from None
+    private: Path | None = None
+    try:
+        private = _private(kept)
+        yield private, kept
+    except OSError as error:
+        shutil.rmtree(kept, ignore_errors=True)
+        raise _unusable(kept, error) from None
+    except BaseException:
+        shutil.rmtree(kept, ignore_errors=True)
+        raise
+    finally:
+        if private is not None:
+            shutil.rmtree(private, ignore_errors=True)
+
+
+def _free(output: Path) -> Path:
+    number = 1
+    path = output
+    while os.path.lexists(path):
+        number += 1
+        path = output.with_name(f"{output.name}-{number}")
+    return path
+
+
+def _private(kept: Path) -> Path:
+    """Return a folder of our own where programs may be executed: Nsight Systems unpacks some there."""
+    places = [Path(tempfile.gettempdir()), kept, Path.home()]
+    for place in places:
+        try:
+            folder = Path(tempfile.mkdtemp(prefix="gpudiag-capture-", dir=place))
+        except OSError:
+            continue
+        if _executes(folder):
+            return folder
+        shutil.rmtree(folder, ignore_errors=True)
+    raise GpudiagError(
+        f"Nsight Systems needs a folder in which programs may be executed, and {places[0]} is mounted without that;"
+        " set TMPDIR to another one."
+    )
+
+
+def _executes(folder: Path) -> bool:
+    probe = folder / "probe"
+    try:
+        probe.write_text(_PROBE)
+        probe.chmod(0o700)
+        return subprocess.run([probe], check=False, timeout=30).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    finally:
+        with suppress(OSError):
+            probe.unlink()
+
+
+def _unusable(folder: Path, error: OSError) -> GpudiagError:
+    reason = error.strerror or str(error)
+    return GpudiagError(
+        f"{folder}: the recording cannot be kept there ({reason}); give another place with --output-dir."
+    )
+
+
+def size(folder: Path) -> int:
+    """Return the bytes in a folder, whatever comes and goes in it meanwhile."""
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                total += os.lstat(os.path.join(place, name)).st_size
+    return total
+
+
+def room(folder: Path) -> int:
+    """Return the bytes that are free there."""
+    return shutil.disk_usage(folder).free

@@ -1,0 +1,1 @@
+"""Commands about recordings: make one, clean one."""

@@ -1,0 +1,212 @@
+"""`gpudiag capture`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from gpudiag.capture import plan as defaults
+from gpudiag.capture import recorder_file
+from gpudiag.capture.plan import Plan
+from gpudiag.capture.session import Captured, capture, unlikely
+from gpudiag.cli.arguments import FORMAT, deliver, ended, say, tune_interpreter
+from gpudiag.cli.explain import chosen
+from gpudiag.cli.sections import FAILED, Command
+from gpudiag.errors import GpudiagError
+from gpudiag.text import parse
+
+EXAMPLES = (
+    ("gpudiag capture -- python train.py", "time the training steps, record some, explain them"),
+    ("gpudiag capture --steps 50:150 -- python rollout.py --steps {steps}", "any program that takes a number of steps"),
+    ("gpudiag capture --duration 5s --runs 0 -- ./server", "five seconds of a program that never ends"),
+    ("gpudiag capture -- torchrun --nproc-per-node=2 train.py", "every rank, each in a file of its own"),
+    ("gpudiag capture --dry-run -- python train.py", "only say what would be run"),
+    ("gpudiag capture --no-explain -- ./solver", "leave the files, to be explained elsewhere"),
+    ("gpudiag capture --write-recorder record.pyz", "for a machine without gpudiag: python record.pyz -- ./solver"),
+)
+WRITES = (
+    ("report.sqlite", "the recording, cleaned; report.rank0.sqlite … of several ranks"),
+    ("capture.json", "the time without a profiler, of each process, and what was recorded"),
+    ("report.nsys-rep", "only with --keep-report: as nsys wrote it, with the environment in it"),
+)
+
+
+def _steps(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, int] | None:
+    if value is None:
+        return None
+    found = re.fullmatch(r"(\d{1,9}):(\d{1,9})", value)
+    if not found:
+        raise click.BadParameter(f"{value!r} is not like 50:150.")
+    return int(found[1]), int(found[2])
+
+
+def _seconds(_: click.Context, __: click.Parameter, value: str | None) -> float | None:
+    try:
+        return None if value is None else parse.nanoseconds(value) / 1e9
+    except GpudiagError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def _bytes(_: click.Context, __: click.Parameter, value: str) -> int:
+    size = parse.size(value)
+    if not size:
+        raise click.BadParameter(f"{value!r} is not like 500MB or 2GB.")
+    return size
+
+
+@click.command(
+    "capture",
+    cls=Command,
+    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
+    sections={
+        "Files in DIR": WRITES,
+        "Exit codes": (("0", "done"), FAILED),
+    },
+    examples=EXAMPLES,
+)
+@click.argument("command", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
+@click.option(
+    "-d",
+    "--output-dir",
+    "folder",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    default=defaults.FOLDER,
+    show_default=True,
+    help="Where the files go; where it is there already, DIR-2 and so on.",
+)
+@click.option(
+    "--steps",
+    metavar="FEW:MANY",
+    callback=_steps,
+    help="Run COMMAND with these two numbers in place of {steps}; a step is timed by the difference.",
+)
+@click.option(
+    "--runs",
+    type=click.IntRange(0, 100),
+    default=defaults.RUNS,
+    show_default=True,
+    help="Fresh processes for the time without a profiler; 0 measures nothing.",
+)
+@click.option(
+    "--warm-up",
+    type=click.IntRange(1, 100_000),
+    default=defaults.WARM_UP,
+    show_default=True,
+    help="Optimizer steps that are not timed.",
+)
+@click.option(
+    "--delay",
+    metavar="TIME",
+    callback=_seconds,
+    help="Record so long after the program's start.  [default: when it is warm, where that was seen, else at once]",
+)
+@click.option(
+    "--duration",
+    metavar="TIME",
+    default=f"{defaults.DURATION_S:.0f}s",
+    show_default=True,
+    callback=_seconds,
+    help="Record no longer than this; the program is ended then.",
+)
+@click.option(
+    "--limit",
+    metavar="TIME",
+    default=f"{defaults.LIMIT_S:.0f}s",
+    show_default=True,
+    callback=_seconds,
+    help="No run takes longer than this; a program that has not ended is ended.",
+)
+@click.option(
+    "--max-size",
+    metavar="SIZE",
+    default="2GB",
+    show_default=True,
+    callback=_bytes,
+    help="Stop recording at this size, or at half of the free space.",
+)
+@click.option(
+    "--profiler-range",
+    is_flag=True,
+    help="Record only between the program's own cudaProfilerStart and cudaProfilerStop.",
+)
+@click.option("--graph-nodes", is_flag=True, help="Record the kernels inside CUDA graphs, too; that slows them down.")
+@click.option("--keep-report", is_flag=True, help="Keep the .nsys-rep, too; it holds the program's environment.")
+@click.option("--dry-run", is_flag=True, help="Say what would be run, and run nothing but nsys --help.")
+@click.option("--no-explain", is_flag=True, help="Leave the files, and print the command that explains them.")
+@click.option(
+    "--write-recorder",
+    "recorder",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write the recorder as one file instead, which needs only Python and nsys: `python FILE -- COMMAND`.",
+)
+@FORMAT
+@click.option(
+    "-o", "--output", metavar="OUT", type=click.Path(path_type=Path), help="Write the report here, not to stdout."
+)
+def capture_command(
+    command: tuple[str, ...],
+    folder: Path,
+    steps: tuple[int, int] | None,
+    runs: int,
+    warm_up: int,
+    delay: float | None,
+    duration: float,
+    limit: float,
+    max_size: int,
+    profiler_range: bool,
+    graph_nodes: bool,
+    keep_report: bool,
+    dry_run: bool,
+    no_explain: bool,
+    recorder: Path | None,
+    form: str | None,
+    output: Path | None,
+) -> None:
+    """Record a program and explain it: one command from program to report.
+
+    First it runs COMMAND without a profiler, in fresh processes, and times an iteration: by the optimizer's steps of a
+    PyTorch program, or by --steps. Then it records some seconds under Nsight Systems, with options that suit the
+    program, the ranks and the nsys that is installed, and explains them with the time that was measured. What it does
+    and each command line is said on stderr. The program runs with your environment, which is removed from the file
+    that is kept. Nothing it started is left running.
+    """
+    if recorder:
+        recorder_file.write(recorder)
+        return
+    form = form or chosen(output)
+    plan = Plan(
+        command, folder, steps, runs, warm_up, delay, duration, limit, max_size, profiler_range, graph_nodes,
+        keep_report, dry_run, say,
+    )  # fmt: skip
+    captured = capture(plan)
+    if captured is None:
+        return
+    if no_explain:
+        deliver(ended(captured.explain_command()))
+        return
+    say(f"explaining: {captured.explain_command()}")
+    deliver(_explained(captured, form), output, in_colour=form == "markdown")
+
+
+def _explained(captured: Captured, form: str) -> str:
+    """Return the report; without the measured time where that is none of an iteration that was recorded."""
+    tune_interpreter()
+    from gpudiag import pipeline
+    from gpudiag.options import Options
+    from gpudiag.report import formats
+
+    seconds = captured.unprofiled.iteration_s
+    options = Options(iteration_times={"": seconds * 1e9} if seconds else {})
+    try:
+        pictured = pipeline.pictured(captured.files, options)
+    except GpudiagError as error:
+        if not unlikely(error):
+            raise
+        say(f"the measured time is left out: {error}")
+        pictured = pipeline.pictured(captured.files, Options())
+    report, picture = pictured
+    return formats.render(report, form, picture)

@@ -1,0 +1,360 @@
+"""Recording of programs with stand-ins: shell scripts in place of `nsys` and of the programs that are recorded.
+
+The options that the stand-in lists are those of Nsight Systems 2023.4. What it exports is a made-up database.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import os
+import shlex
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from captures import report_of
+from gpudiag.capture import processes, recorder_file, session, workspace
+from gpudiag.capture.__main__ import options
+from gpudiag.capture.measure import Unprofiled
+from gpudiag.capture.plan import Plan
+from gpudiag.capture.program import look_at
+from gpudiag.capture.session import capture
+from gpudiag.cli import main
+from gpudiag.cli.recording.capture import capture_command
+from gpudiag.errors import GpudiagError
+from paths import CAPTURES
+
+OPTIONS = (
+    "-c, --capture-range=", "--capture-range-end=", "--cpuctxsw=", "--cuda-graph-trace=", "-d, --duration=",
+    "-e, --env-var=", "-f, --force-overwrite=", "--kill=", "-o, --output=", "--python-sampling=",
+    "--python-sampling-frequency=", "-s, --sample=", "-x, --stop-on-exit=", "-t, --trace=", "-y, --delay=",
+)  # fmt: skip
+NSYS = """#!/bin/sh
+case "$1 $2" in
+  "--version "*) echo "NVIDIA Nsight Systems version 2023.4.4.54-1"; exit 0;;
+  "profile --help") printf '%s\\n' $HELP; exit 0;;
+  "export --help") printf '\\t--include-json=\\n'; exit 0;;
+esac
+for word in "$@"; do case "$word" in --output=*) name="${word#--output=}";; esac; done
+if [ "$1" = export ]; then printf '%s\\n' "$*" >> LOG; cp EXPORTED "$name"; exit 0; fi
+printf '%s\\n' "$*" >> LOG
+shift
+while [ "${1#-}" != "$1" ]; do shift; done
+"""
+RECORDS = '"$@"\ncode=$?\n[ $code -lt 128 ] && echo made-up > "$name.nsys-rep"\nexit $code\n'
+MARK = "98765.4321"
+"""Seconds that stand for ever, by which a process of these tests is found."""
+
+
+def exported(path: Path, *, gpu_work: bool = True) -> Path:
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("create table StringIds (id INTEGER PRIMARY KEY, value TEXT)")
+        db.execute("insert into StringIds values (1, 'HOME=/home/alice' || char(0) || 'A=b')")
+        db.execute("create table DIAGNOSTIC_EVENT (text TEXT)")
+        db.execute("insert into DIAGNOSTIC_EVENT values ('No CUDA events collected. Does the process use CUDA?')")
+        if gpu_work:
+            db.execute("create table CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER)")
+            db.execute("insert into CUPTI_ACTIVITY_KIND_KERNEL values (1)")
+        db.commit()
+    return path
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with an `nsys` that records, and a folder of its own for temporary files."""
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    exported(tmp_path / "exported")
+    nsys(tmp_path, RECORDS)
+    return tmp_path
+
+
+def nsys(place: Path, body: str, options: tuple[str, ...] = OPTIONS) -> None:
+    script = NSYS.replace("$HELP", shlex.join(f"\t{option}" for option in options))
+    file = place / "bin" / "nsys"
+    file.write_text(script.replace("LOG", str(place / "log")).replace("EXPORTED", str(place / "exported")) + body)
+    file.chmod(0o755)
+
+
+def plan(place: Path, *command: str) -> Plan:
+    return Plan(command, place / "out", limit_s=20.0)
+
+
+def assert_nothing_left(place: Path) -> None:
+    assert list((place / "tmp").iterdir()) == []
+    assert not (place / "out").exists()
+    assert subprocess.run(["pgrep", "-f", MARK], capture_output=True, check=False).stdout == b""
+
+
+def commands(place: Path) -> list[str]:
+    return (place / "log").read_text().splitlines()
+
+
+def test_a_program_is_recorded_and_cleaned(place: Path) -> None:
+    heard: list[str] = []
+    captured = capture(replace(plan(place, "sh", "-c", "echo $TMPDIR"), say=heard.append))
+    assert captured is not None
+    assert captured.files == (place / "out" / "report.sqlite",)
+    assert b"alice" not in captured.files[0].read_bytes()
+    assert sorted(file.name for file in (place / "out").iterdir()) == ["capture.json", "report.sqlite"]
+    assert list((place / "tmp").iterdir()) == []
+    profiled, export = commands(place)
+    assert "--trace=cuda,nvtx,osrt --sample=none --cpuctxsw=none" in profiled
+    assert "--duration=30" in profiled and "--python-sampling" not in profiled and "--delay" not in profiled
+    assert f"--env-var=TMPDIR={place / 'tmp'}" in profiled
+    assert "--force-overwrite=true" in export and "--include-json=true" in export
+    assert any("nsys profile" in said for said in heard)
+    assert captured.explain_command() == f"gpudiag explain {captured.files[0]}"
+
+
+def test_a_second_recording_gets_a_folder_of_its_own(place: Path) -> None:
+    first, second = (capture(plan(place, "true")) for _ in range(2))
+    assert first is not None and second is not None
+    assert second.files[0].parent == place / "out-2"
+
+
+def test_two_run_lengths_give_the_time_of_a_step(place: Path) -> None:
+    sleep = "import sys, time; time.sleep(0.2 + 0.01 * int(sys.argv[1]))"
+    wanted = replace(plan(place, sys.executable, "-IS", "-c", sleep, "{steps}"), steps=(5, 45), runs=2)
+    captured = capture(wanted)
+    assert captured is not None
+    assert captured.unprofiled.iteration_s == pytest.approx(0.01, rel=0.3)
+    assert captured.explain_command().endswith(f"--iteration-time {captured.iteration_time}")
+    facts = json.loads((place / "out" / "capture.json").read_text())["unprofiled"]
+    assert facts["n"] == len(facts["per_process_ms"]) == 2
+    assert commands(place)[0].endswith(" 45")
+
+
+TORCH = {
+    "torch/__init__.py": "from torch import optim\nclass cuda:\n    is_initialized = staticmethod(lambda: False)\n",
+    "torch/optim/__init__.py": "from torch.optim.optimizer import Optimizer\n",
+    "torch/optim/optimizer.py": (
+        "hooks = []\nregister_optimizer_step_post_hook = hooks.append\n"
+        "class Optimizer:\n    def step(self):\n        for hook in hooks: hook(self, (), {})\n"
+    ),
+    "train.py": (
+        "import sys, time, torch\nmine, other = torch.optim.Optimizer(), torch.optim.Optimizer()\n"
+        "while True:\n    time.sleep(0.02)\n    mine.step(); other.step()\n"
+    ),
+    "sitecustomize.py": "import pathlib\npathlib.Path(__file__).with_name('seen').touch()\n",
+}
+
+
+def test_optimizer_steps_are_timed_and_the_range_is_warm(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a package that stands for PyTorch; the program would go on for ever, and has a `sitecustomize` itself."""
+    for name, text in TORCH.items():
+        file = place / "lib" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    monkeypatch.setenv("PYTHONPATH", str(place / "lib"))
+    monkeypatch.setattr("gpudiag.capture.step_hook.MOST_WINDOWS", 1)
+    monkeypatch.setattr("gpudiag.capture.measure.LEAST_RANGE_S", 0.1)
+    nsys(place, 'timeout 0.5 "$@"\necho made-up > "$name.nsys-rep"\nexit 143\n')
+    wanted = replace(plan(place, sys.executable, str(place / "lib" / "train.py")), duration_s=1.0, runs=2, warm_up=3)
+    captured = capture(wanted)
+    assert captured is not None
+    assert captured.unprofiled.iteration_s == pytest.approx(0.02, rel=0.25)
+    assert len(captured.unprofiled.seconds) == 2
+    assert "--delay=1 " in commands(place)[0] and "--python-sampling=true" in commands(place)[0]
+    assert (place / "lib" / "seen").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("torchrun --nnodes 1 train.py --lr 1", "torchrun --nnodes 1 --no-python P python3 -u train.py --lr 1"),
+        ("python -m torch.distributed.run -m a.b", "python -m torch.distributed.run --no-python P python -u -m a.b"),
+        ("torchrun --no-python sh run.sh", "torchrun --no-python P sh run.sh"),
+        ("mpirun -n 2 -H one:1,two:1 sh run.sh", "mpirun -n 2 -H one:1,two:1 P sh run.sh"),
+        ("srun -n 4 sh -c true", "srun -n 4 P sh -c true"),
+        ("sh -c true", "P sh -c true"),
+    ],
+)  # fmt: skip
+def test_each_rank_is_profiled(words: str, expected: str) -> None:
+    assert " ".join(look_at(words.split()).around(["P"])) == expected
+
+
+def test_each_rank_has_a_file(place: Path) -> None:
+    mpirun = place / "bin" / "mpirun"
+    mpirun.write_text(
+        '#!/bin/sh\nshift 2\nfor OMPI_COMM_WORLD_RANK in 0 1; do export OMPI_COMM_WORLD_RANK; "$@"; done\n'
+    )
+    mpirun.chmod(0o755)
+    nsys(place, RECORDS.replace('"$name.nsys-rep"', '"${name%.rank*}.rank$OMPI_COMM_WORLD_RANK.nsys-rep"'))
+    captured = capture(plan(place, "mpirun", "-n", "2", "sh", "-c", "true"))
+    assert captured is not None
+    assert [file.name for file in captured.files] == ["report.rank0.sqlite", "report.rank1.sqlite"]
+    assert "report.rank%q{OMPI_COMM_WORLD_RANK}" in commands(place)[0]
+
+
+def test_a_program_without_end_is_ended(place: Path) -> None:
+    """The stand-in leaves an agent in a session of its own, as Nsight Systems does, and ignores what asks it to end."""
+    nsys(place, f'setsid sleep {MARK} &\ntrap "" INT TERM\n"$@"\n')
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gpudiag.capture.record.SETTLE_S", 0.2)
+        with pytest.raises(GpudiagError, match="wrote no report within the --limit"):
+            capture(replace(plan(place, "sleep", MARK), limit_s=0.5))
+    assert_nothing_left(place)
+
+
+def test_a_recording_stops_at_its_size(place: Path) -> None:
+    nsys(place, 'trap "echo made-up > $name.nsys-rep; exit 130" INT\nhead -c 3000000 /dev/zero > "$TMPDIR/part"\n'
+         f"sleep {MARK} & wait\n")  # fmt: skip
+    heard: list[str] = []
+    assert capture(replace(plan(place, "true"), max_size=2_000_000, say=heard.append)) is not None
+    assert any("size limit" in said for said in heard)
+
+
+def test_a_dry_run_runs_nothing(place: Path) -> None:
+    heard: list[str] = []
+    assert capture(replace(plan(place, "touch", str(place / "ran")), dry_run=True, say=heard.append)) is None
+    assert not (place / "ran").exists() and not (place / "out").exists()
+    assert any("nsys profile" in said and said.endswith(f"touch {place / 'ran'}") for said in heard)
+
+
+FAILURES = {
+    "killed half-way": ("kill -9 $$", "ended by signal 9 half-way"),
+    "no host part": (': > "${name}.qdstrm"', "libdw is probably missing"),
+    "fails under nsys": ("echo no device; exit 3", "failed under nsys with exit code 3, last saying: no device"),
+    "writes nothing": ("exit 0", "nsys wrote no report"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", FAILURES)
+def test_a_failure_is_a_sentence_and_leaves_nothing(place: Path, case: str) -> None:
+    body, sentence = FAILURES[case]
+    nsys(place, f"{body}\n")
+    with pytest.raises(GpudiagError, match=sentence):
+        capture(plan(place, "true"))
+    assert_nothing_left(place)
+
+
+def test_without_nsys_the_package_is_named(place: Path) -> None:
+    (place / "bin" / "nsys").unlink()
+    with pytest.raises(GpudiagError, match=r"not on the PATH: install the package nsight-systems"):
+        capture(plan(place, "true"))
+    assert_nothing_left(place)
+
+
+def test_an_nsys_too_old_to_stop_by_itself_is_refused(place: Path) -> None:
+    nsys(place, RECORDS, tuple(option for option in OPTIONS if "--duration" not in option))
+    with pytest.raises(GpudiagError, match=r"nsys 2023.4.4 .* cannot record \(--duration is not in its help\)"):
+        capture(plan(place, "true"))
+    assert_nothing_left(place)
+
+
+def test_a_program_that_fails_is_not_recorded(place: Path) -> None:
+    failing = place / "train.py"
+    failing.write_text("#!/bin/sh\necho CUDA out of memory >&2\nexit 7\n")
+    failing.chmod(0o755)
+    with pytest.raises(GpudiagError, match="exit code 7 without a profiler, last saying: CUDA out of memory"):
+        capture(plan(place, str(failing)))
+    assert not (place / "log").exists()
+    assert_nothing_left(place)
+
+
+def test_a_program_without_gpu_work_is_said(place: Path) -> None:
+    (place / "exported").unlink()
+    exported(place / "exported", gpu_work=False)
+    with pytest.raises(GpudiagError, match=r"no work on a GPU .*\(nsys says: No CUDA events collected"):
+        capture(plan(place, "true"))
+    assert_nothing_left(place)
+
+
+def test_a_full_disk_is_said(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The free space is made up."""
+    monkeypatch.setattr(workspace, "room", lambda _: 1_000_000)
+    nsys(place, "echo No space left on device; exit 1\n")
+    with pytest.raises(GpudiagError, match="the disk is full"):
+        capture(plan(place, "true"))
+    assert_nothing_left(place)
+
+
+def test_a_tmp_without_exec_is_avoided(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a folder may hold programs is made up."""
+    monkeypatch.setattr(workspace, "_executes", lambda folder: (place / "tmp") not in folder.parents)
+    assert capture(plan(place, "true")) is not None
+    assert "--env-var" not in commands(place)[0] and f"--output={place / 'out'}/" in commands(place)[0]
+    monkeypatch.setattr(workspace, "_executes", lambda _: False)
+    with pytest.raises(GpudiagError, match="set TMPDIR"):
+        capture(replace(plan(place, "true"), output=place / "other"))
+    assert not (place / "other").exists() and list((place / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"command": ()}, "needs a command"),
+        ({"command": ("a", "{steps}")}, "needs --steps"),
+        ({"steps": (1, 2)}, "needs {steps} in the command"),
+        ({"command": ("a", "{steps}"), "steps": (5, 5)}, "a smaller and a larger"),
+        ({"command": ("no-such-program",)}, "there is no such program"),
+    ],
+)
+def test_a_wrong_plan_is_a_sentence(place: Path, given: dict[str, object], sentence: str) -> None:
+    nsys(place, '"$@"\n')
+    with pytest.raises(GpudiagError, match=sentence):
+        capture(replace(plan(place, "true"), **given))  # type: ignore[arg-type]
+    assert_nothing_left(place)
+
+
+def test_a_process_in_a_session_of_its_own_is_found(tmp_path: Path) -> None:
+    done = processes.run(
+        ["sh", "-c", f"setsid sleep {MARK} & sleep 0.2; exit 5"], {"PATH": "/usr/bin:/bin"}, tmp_path / "log", 9
+    )
+    assert done.code == 5
+    assert subprocess.run(["pgrep", "-f", MARK], capture_output=True, check=False).stdout == b""
+
+
+def test_the_recorder_runs_where_nothing_else_is_installed(place: Path) -> None:
+    """Without site packages and without the folder of gpudiag, Python has the standard library alone."""
+    recorder_file.write(place / "record.pyz")
+    words = [sys.executable, "-IS", place / "record.pyz", "-d", place / "out", "--", "sh", "-c", "true"]
+    env = {**os.environ, "TMPDIR": str(place / "tmp")}
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=env)
+    assert (done.returncode, done.stdout) == (0, f"gpudiag explain {place / 'out' / 'report.sqlite'}\n")
+    (place / "bin" / "nsys").unlink()
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=env)
+    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
+    with pytest.raises(GpudiagError, match="there already"):
+        recorder_file.write(place / "record.pyz")
+
+
+def test_the_recorder_has_the_options_of_the_command() -> None:
+    command = {option for parameter in capture_command.params for option in parameter.opts if option.startswith("--")}
+    of_the_report = {"--no-explain", "--write-recorder", "--format", "--output"}
+    assert command - of_the_report == {
+        option for action in options()._actions for option in action.option_strings if option.startswith("--")
+    } - {"--help"}
+
+
+def test_the_report_rests_on_the_measured_time(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the command to the report. The recording is a real one of another program; what is measured is made up."""
+    packed = CAPTURES / "histogram" / "fixed.sqlite.xz"
+    (place / "exported").write_bytes(lzma.decompress(packed.read_bytes()))
+    recorded_ms = report_of(packed).run.loops[0].iteration_ms
+    measured = Unprofiled("made up", (recorded_ms * 0.95e-3,))
+    monkeypatch.setattr(session, "measure", lambda *_: measured)
+    words = ["capture", "-d", str(place / "out"), "--format", "json", "--", "true"]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    loop = json.loads(done.stdout)["run"]["loops"][0]
+    assert loop["iteration_ms_unprofiled"] == pytest.approx(recorded_ms * 0.95, rel=1e-4)
+    assert f"--iteration-time {recorded_ms * 0.95:.6g}ms" in done.stderr
+
+    # A time that cannot be one of an iteration is left out, and said.
+    monkeypatch.setattr(session, "measure", lambda *_: Unprofiled("made up", (recorded_ms * 1e-9,)))
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["run"]["loops"][0]["iteration_ms_unprofiled"] is None
+    assert "the measured time is left out: " in done.stderr

@@ -21,7 +21,7 @@ import pytest
 from click.testing import CliRunner
 
 from captures import report_of
-from gpudiag.capture import processes, recorder_file, session, workspace
+from gpudiag.capture import recorder_file, session, supervisor, workspace
 from gpudiag.capture.__main__ import options
 from gpudiag.capture.measure import Unprofiled
 from gpudiag.capture.plan import Plan
@@ -176,6 +176,8 @@ def test_optimizer_steps_are_timed_and_the_range_is_warm(place: Path, monkeypatc
         ("python -m torch.distributed.run -m a.b", "python -m torch.distributed.run --no-python P python -u -m a.b"),
         ("torchrun --no-python sh run.sh", "torchrun --no-python P sh run.sh"),
         ("mpirun -n 2 -H one:1,two:1 sh run.sh", "mpirun -n 2 -H one:1,two:1 P sh run.sh"),
+        ("mpirun --map-by test sh run.sh", "mpirun --map-by test P sh run.sh"),
+        ("mpirun --oversubscribe sh run.sh", "mpirun --oversubscribe P sh run.sh"),
         ("srun -n 4 sh -c true", "srun -n 4 P sh -c true"),
         ("sh -c true", "P sh -c true"),
     ],
@@ -203,7 +205,7 @@ def test_a_program_without_end_is_ended(place: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gpudiag.capture.record.SETTLE_S", 0.2)
         with pytest.raises(GpudiagError, match="wrote no report within the --limit"):
-            capture(replace(plan(place, "sleep", MARK), limit_s=0.5))
+            capture(replace(plan(place, "sleep", MARK), limit_s=0.5, duration_s=0.4))
     assert_nothing_left(place)
 
 
@@ -225,7 +227,7 @@ def test_a_dry_run_runs_nothing(place: Path) -> None:
 FAILURES = {
     "killed half-way": ("kill -9 $$", "ended by signal 9 half-way"),
     "no host part": (': > "${name}.qdstrm"', "libdw is probably missing"),
-    "fails under nsys": ("echo no device; exit 3", "failed under nsys with exit code 3, last saying: no device"),
+    "fails under nsys": ("echo gone; echo \"Generating 'x'\"; exit 3", "exit code 3, last saying: gone;"),
     "writes nothing": ("exit 0", "nsys wrote no report"),
 }  # fmt: skip
 
@@ -309,7 +311,7 @@ def test_a_wrong_plan_is_a_sentence(place: Path, given: dict[str, object], sente
 
 
 def test_a_process_in_a_session_of_its_own_is_found(tmp_path: Path) -> None:
-    done = processes.run(
+    done = supervisor.run(
         ["sh", "-c", f"setsid sleep {MARK} & sleep 0.2; exit 5"], {"PATH": "/usr/bin:/bin"}, tmp_path / "log", 9
     )
     assert done.code == 5

@@ -18,8 +18,8 @@ from typing import Any
 
 from gpudiag.capture import step_hook
 from gpudiag.capture.plan import STEPS, Plan
-from gpudiag.capture.processes import ProgramRun, run
 from gpudiag.capture.program import Program, look_at
+from gpudiag.capture.supervisor import ProgramRun, run
 from gpudiag.errors import GpudiagError
 
 PROFILED_SLOWER = 1.6
@@ -102,7 +102,8 @@ def _by_optimizer_steps(plan: Plan, program: Program, folder: Path) -> Unprofile
     seconds: list[float] = []
     whole = warm = None
     for number in range(1, plan.runs + 1):
-        plan.say(f"measuring without a profiler, {number} of {plan.runs}: optimizer steps after {plan.warm_up}")
+        which = f"{number} of {plan.runs}, at most {plan.limit_s:.0f} s"
+        plan.say(f"measuring without a profiler, {which}: optimizer steps after the first {plan.warm_up}")
         steps = folder / f"steps-{number}"
         steps.mkdir()
         done, found = _counted(plan, program, hook, steps, whole_run=number == 1)
@@ -116,8 +117,8 @@ def _by_optimizer_steps(plan: Plan, program: Program, folder: Path) -> Unprofile
         warm = max(warm or 0.0, *(rank["warm_s"] for rank in found))
     if not seconds:
         return Unprofiled(
-            f"not measured: no steps of a PyTorch optimizer were seen after the first {plan.warm_up}; give the"
-            f" program's number of steps as {STEPS}, with --steps", whole_s=whole,
+            f"not measured: no PyTorch optimizer made steps for {step_hook.WINDOW_S} s after its first {plan.warm_up};"
+            f" give the program's number of steps as {STEPS}, with --steps", whole_s=whole,
         )  # fmt: skip
     return Unprofiled(f"optimizer steps after the first {plan.warm_up}", tuple(seconds), warm, whole)
 

@@ -5,6 +5,7 @@ Every version has its own options: what its `--help` lists is used, and nothing 
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 import subprocess
@@ -92,10 +93,10 @@ def profile(
     if part.profiler_range:
         wishes |= {"--capture-range": "cudaProfilerApi", "--capture-range-end": "stop"}
     elif part.delay_s:
-        wishes["--delay"] = f"{part.delay_s:.0f}"
+        wishes["--delay"] = str(math.ceil(part.delay_s))
     if temporary:
         wishes["--env-var"] = f"TMPDIR={temporary}"
-    wishes |= {"--duration": f"{part.duration_s:.0f}", "--kill": "sigterm"}
+    wishes |= {"--duration": str(math.ceil(part.duration_s)), "--kill": "sigterm"}  # a duration of 0 would never end
     name = str(report.with_suffix(""))
     if program.rank_variable:
         name = f"{name}.rank%q{{{program.rank_variable}}}"

@@ -39,11 +39,8 @@ def look_at(words: Sequence[str]) -> Program:
     if at := _after_torchrun(words):
         return _under_torchrun(words, at)
     variable = {**_RANK_VARIABLES, **_HYDRA}.get(name)
-    if variable:
-        # Values of a launcher's options (`-n 2`, `-H host`) are no programs; the first word that is one is the rank's.
-        at = next((at for at in range(1, len(words)) if _is_program(words[at])), 0)
-        if at:
-            return Program(tuple(words[:at]), tuple(words[at:]), variable, is_python(words[at]))
+    if variable and (at := _begin_of_rank(words)):
+        return Program(tuple(words[:at]), tuple(words[at:]), variable, is_python(words[at]))
     return Program((), tuple(words), None, is_python(words[0]))
 
 
@@ -85,6 +82,13 @@ def _interpreter(words: Sequence[str]) -> str:
     found = shutil.which(words[0])
     beside = Path(found).parent / "python3" if found else None
     return str(beside) if beside and os.access(beside, os.X_OK) else "python3"
+
+
+def _begin_of_rank(words: Sequence[str]) -> int:
+    """Return where the rank's program stands: a value such as the `node` of `--map-by node` may be called like one."""
+    found = [at for at in range(1, len(words)) if _is_program(words[at])]
+    sure = [at for at in found if not words[at - 1].startswith("-") or "/" in words[at] or _PYTHON.fullmatch(words[at])]
+    return (sure or found or [0])[0]
 
 
 def _is_program(word: str) -> bool:

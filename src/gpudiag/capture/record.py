@@ -14,15 +14,17 @@ from gpudiag.capture import nsys_profile, workspace
 from gpudiag.capture.measure import Unprofiled, delay, range_s
 from gpudiag.capture.nsys_profile import Nsys, Range
 from gpudiag.capture.plan import Plan
-from gpudiag.capture.processes import ProgramRun, run
 from gpudiag.capture.program import Program
 from gpudiag.capture.redact import redact
+from gpudiag.capture.supervisor import ProgramRun, run
 from gpudiag.errors import GpudiagError
 
 SETTLE_S = 120.0
 """Seconds that nsys has to write its report after it was asked to stop."""
 _EXPORT_S = 1800.0
 _NAME = "report"
+_NSYS_SAYS = "Generating '"
+"""Where nsys begins to speak of its own files."""
 _FULL = 16_000_000
 """Fewer free bytes than this: the disk counts as full."""
 _GPU_WORK = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")
@@ -61,7 +63,7 @@ def record(plan: Plan, words: list[str], nsys: Nsys, chosen: Range, private: Pat
 
     env = {**os.environ, "TMPDIR": str(temporary)}
     log = private / "profiled.log"
-    done = run(words, env, log, plan.limit_s, watch=watch, end_by=signal.SIGINT, settle_s=SETTLE_S)
+    done = run(words, env, log, plan.limit_s, watch=watch, end_by=signal.SIGINT, settle_s=SETTLE_S, before=_NSYS_SAYS)
     reports = sorted(private.glob(f"{_NAME}*.nsys-rep"))
     if not reports:
         raise _nothing(done, chosen, private, most)

@@ -16,7 +16,7 @@ REMOVES = (
     ("people and machine", "user names, host names, home folders, network cards, GPU identifiers, other processes"),
 )
 KEEPS = (
-    ("events", "times, kernel names, NVTX texts: the report is the same"),
+    ("events", "times, kernel names, NVTX texts: the report is the same, but for a home folder in a path"),
     ("files", "paths of Python files, with /home/user in place of a home folder"),
 )
 

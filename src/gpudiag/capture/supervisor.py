@@ -48,10 +48,12 @@ def run(
     watch: Callable[[float], str] = lambda _: "",
     end_by: int = signal.SIGTERM,
     settle_s: float = SETTLE_S,
+    before: str = "",
 ) -> ProgramRun:
     """Run a command to its end, the limit, or until `watch(seconds)` says why it is enough; output goes to `log`.
 
-    Raises GpudiagError where it cannot be started. Whatever happens, no process of it is left.
+    before: the program's last words are looked for before this text. Whatever happens, no process of it is left.
+    Raises GpudiagError where it cannot be started.
     """
     mark = secrets.token_hex(16)
     began = time.monotonic()
@@ -70,7 +72,8 @@ def run(
                     process.wait(settle_s)
         finally:
             _end_all(process, mark)
-    return ProgramRun(process.returncode, seconds, ended, _last_line(log))
+    code = -signal.SIGKILL if process.returncode is None else process.returncode
+    return ProgramRun(code, seconds, ended, _last_line(log, before))
 
 
 def _started(command: Sequence[str], env: Mapping[str, str], output: IO[bytes]) -> subprocess.Popen[bytes]:
@@ -94,12 +97,17 @@ def _started(command: Sequence[str], env: Mapping[str, str], output: IO[bytes]) 
 
 
 def _end_all(process: subprocess.Popen[bytes], mark: str) -> None:
-    """Kill the process group and everything that carries the mark, until nothing of it is left."""
+    """Kill the process group and everything that carries the mark, until nothing of it is left.
+
+    What the system itself holds, as a driver may, dies when that lets it go; nobody waits for it for ever.
+    """
+    latest = time.monotonic() + SETTLE_S
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(SETTLE_S)
     # A process may start another one between being listed and being killed.
-    while found := marked(mark):
+    while (found := marked(mark)) and time.monotonic() < latest:
         for pid in found:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
@@ -118,9 +126,11 @@ def marked(mark: str) -> list[int]:
     return found
 
 
-def _last_line(log: Path) -> str:
+def _last_line(log: Path, before: str) -> str:
     with log.open("rb") as file:
         file.seek(max(file.seek(0, os.SEEK_END) - _LAST_WORDS, 0))
         text = file.read().decode("utf-8", "replace")
+    if before:
+        text = text.partition(before)[0]
     lines = [line.rpartition("\r")[2].strip() for line in text.replace("\r\n", "\n").split("\n")]
     return next((line[:_LONGEST_LINE] for line in reversed(lines) if line), "")

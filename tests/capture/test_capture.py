@@ -13,6 +13,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from captures import report_of
+import samples
 from gpudiag.capture import recorder_file, session, supervisor, workspace
 from gpudiag.capture.__main__ import options
 from gpudiag.capture.measure import Unprofiled
@@ -30,6 +31,8 @@ from gpudiag.capture.session import capture
 from gpudiag.cli import main
 from gpudiag.cli.recording.capture import capture_command
 from gpudiag.errors import GpudiagError
+from gpudiag.model import Report
+from gpudiag.options import Options
 from paths import CAPTURES
 
 OPTIONS = (
@@ -136,14 +139,20 @@ def test_two_run_lengths_give_the_time_of_a_step(place: Path) -> None:
 
 
 TORCH = {
-    "torch/__init__.py": "from torch import optim\nclass cuda:\n    is_initialized = staticmethod(lambda: False)\n",
+    "torch/__init__.py": (
+        "from torch import optim\nclass cuda:\n    is_initialized = staticmethod(lambda: True)\n"
+        "    captured = False\n"
+        "    is_current_stream_capturing = staticmethod(lambda: cuda.captured)\n"
+        "    def synchronize():\n        assert not cuda.captured\n"
+    ),
     "torch/optim/__init__.py": "from torch.optim.optimizer import Optimizer\n",
     "torch/optim/optimizer.py": (
         "hooks = []\nregister_optimizer_step_post_hook = hooks.append\n"
         "class Optimizer:\n    def step(self):\n        for hook in hooks: hook(self, (), {})\n"
     ),
     "train.py": (
-        "import sys, time, torch\nmine, other = torch.optim.Optimizer(), torch.optim.Optimizer()\n"
+        "import time, torch\nmine, other = torch.optim.Optimizer(), torch.optim.Optimizer()\n"
+        "torch.cuda.captured = True\nfor _ in range(9): mine.step()\ntorch.cuda.captured = False\n"
         "while True:\n    time.sleep(0.02)\n    mine.step(); other.step()\n"
     ),
     "sitecustomize.py": "import pathlib\npathlib.Path(__file__).with_name('seen').touch()\n",
@@ -215,6 +224,20 @@ def test_a_recording_stops_at_its_size(place: Path) -> None:
     heard: list[str] = []
     assert capture(replace(plan(place, "true"), max_size=2_000_000, say=heard.append)) is not None
     assert any("size limit" in said for said in heard)
+
+
+@pytest.mark.parametrize(
+    ("listed", "traced"),
+    [
+        ("'cuda', 'nvtx', 'osrt'", "cuda,nvtx,osrt"),
+        ("'cuda', 'cuda-sw', 'nvtx'", "cuda-sw,nvtx"),
+        ("", "cuda,nvtx,osrt"),
+    ],
+)
+def test_only_what_this_nsys_can_trace_is_traced(place: Path, listed: str, traced: str) -> None:
+    nsys(place, RECORDS, (*OPTIONS, listed))
+    assert capture(plan(place, "true")) is not None
+    assert f"--trace={traced} " in commands(place)[0]
 
 
 def test_a_dry_run_runs_nothing(place: Path) -> None:
@@ -341,22 +364,35 @@ def test_the_recorder_has_the_options_of_the_command() -> None:
 
 
 def test_the_report_rests_on_the_measured_time(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the command to the report. The recording is a real one of another program; what is measured is made up."""
+    """What is measured and the report are made up."""
+    asked: list[Options] = []
+
+    def pictured(paths: Sequence[Path], options: Options) -> tuple[Report, None]:
+        asked.append(options)
+        return samples.launch_bound(), None
+
+    monkeypatch.setattr("gpudiag.pipeline.pictured", pictured)
+    monkeypatch.setattr(session, "measure", lambda *_: Unprofiled("made up", (0.004, 0.0036, 0.0035)))
+    done = CliRunner().invoke(main, ["capture", "-d", str(place / "out"), "--format", "json", "--", "true"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["schema_version"] == 1
+    assert asked[0].iteration_times == {"": pytest.approx(3.6e6)}
+    assert "3.6 ms per step, 3.5 to 4 ms in 3 fresh processes" in done.stderr
+    assert "--iteration-time 3.6ms" in done.stderr
+
+
+def test_a_wrong_place_for_the_report_is_said_at_once(place: Path) -> None:
+    done = CliRunner().invoke(main, ["capture", "-o", str(place), "--", "true"])
+    assert done.exit_code == 2 and "is a folder" in done.stderr
+    assert not (place / "log").exists()
+
+
+def test_a_time_of_no_iteration_is_left_out_and_said(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is measured is made up; the recording is a real one of another program."""
     packed = CAPTURES / "histogram" / "fixed.sqlite.xz"
     (place / "exported").write_bytes(lzma.decompress(packed.read_bytes()))
-    recorded_ms = report_of(packed).run.loops[0].iteration_ms
-    measured = Unprofiled("made up", (recorded_ms * 0.95e-3,))
-    monkeypatch.setattr(session, "measure", lambda *_: measured)
-    words = ["capture", "-d", str(place / "out"), "--format", "json", "--", "true"]
-    done = CliRunner().invoke(main, words)
-    assert done.exit_code == 0, done.output
-    loop = json.loads(done.stdout)["run"]["loops"][0]
-    assert loop["iteration_ms_unprofiled"] == pytest.approx(recorded_ms * 0.95, rel=1e-4)
-    assert f"--iteration-time {recorded_ms * 0.95:.6g}ms" in done.stderr
-
-    # A time that cannot be one of an iteration is left out, and said.
-    monkeypatch.setattr(session, "measure", lambda *_: Unprofiled("made up", (recorded_ms * 1e-9,)))
-    done = CliRunner().invoke(main, words)
+    monkeypatch.setattr(session, "measure", lambda *_: Unprofiled("made up", (1e-9,)))
+    done = CliRunner().invoke(main, ["capture", "-d", str(place / "out"), "--format", "json", "--", "true"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["run"]["loops"][0]["iteration_ms_unprofiled"] is None
     assert "the measured time is left out: " in done.stderr

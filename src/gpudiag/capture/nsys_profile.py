@@ -80,7 +80,7 @@ def profile(
     nsys: Nsys, program: Program, part: Range, report: Path, *, graph_nodes: bool, temporary: str | None
 ) -> list[str]:
     """Return the command that records the program. temporary: the program's own folder for temporary files."""
-    traced = "cuda-sw" if re.search(r"\bcuda-sw\b", nsys.profile_help) else "cuda"
+    traced = ",".join(_traced(nsys))
     wishes = {
         "--sample": "none",
         "--cpuctxsw": "none",
@@ -101,7 +101,14 @@ def profile(
     if program.rank_variable:
         name = f"{name}.rank%q{{{program.rank_variable}}}"
     taken = [f"{option}={value}" for option, value in wishes.items() if nsys.offers(option)]
-    return program.around([nsys.path, "profile", f"--trace={traced},nvtx,osrt", *taken, f"--output={name}"])
+    return program.around([nsys.path, "profile", f"--trace={traced}", *taken, f"--output={name}"])
+
+
+def _traced(nsys: Nsys) -> list[str]:
+    """Return what is traced: plain `cuda` may trace by hardware on new drivers, which crashes some programs."""
+    offered = set(re.findall(r"'([a-z-]+)'", nsys.profile_help))
+    cuda = "cuda-sw" if "cuda-sw" in offered else "cuda"
+    return [cuda, *(name for name in ("nvtx", "osrt") if name in offered or "cuda" not in offered)]
 
 
 def without(nsys: Nsys, program: Program) -> list[str]:

@@ -43,6 +43,8 @@ class Windows:
 
     def step(self, optimizer: object, *_: object) -> None:
         """Count a step; called by torch after each."""
+        if capturing():
+            return  # nobody may wait for the GPU now, and what is captured does not run
         if self.optimizer is None:
             self.optimizer = id(optimizer)
         if id(optimizer) != self.optimizer or os.getpid() != self.pid or len(self.windows) == MOST_WINDOWS:
@@ -68,6 +70,12 @@ class Windows:
         with open(self.path + ".new", "w") as file:
             json.dump({"steps": self.steps, "warm_s": self.warm_s, "windows": self.windows}, file)
         os.replace(self.path + ".new", self.path)
+
+
+def capturing() -> bool:
+    """Return whether a CUDA graph is being captured."""
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
 
 
 def wait_for_gpu() -> None:

@@ -15,6 +15,7 @@ from gpudiag.cli.arguments import FORMAT, deliver, ended, say, tune_interpreter
 from gpudiag.cli.explain import chosen
 from gpudiag.cli.sections import FAILED, Command
 from gpudiag.errors import GpudiagError
+from gpudiag.report import output as place
 from gpudiag.text import parse
 
 EXAMPLES = (
@@ -178,6 +179,8 @@ def capture_command(
         recorder_file.write(recorder)
         return
     form = form or chosen(output)
+    if output:
+        place.check(output)  # before minutes of work
     plan = Plan(
         command, folder, steps, runs, warm_up, delay, duration, limit, max_size, profiler_range, graph_nodes,
         keep_report, dry_run, say,

@@ -209,9 +209,14 @@ def _texts(db: sqlite3.Connection, columns: dict[str, dict[str, str]], removed: 
             for assignment in text.split("\0"):
                 known.learn_variable(assignment)
     clean = _cleaner(known, removed)
-    for table, column, row, text in _walk(db, columns):
-        if (cleaned := clean(text)) != text:
-            _set(db, table, column, row, cleaned)
+    # Rows are read one by one, since an export may be larger than the memory, and changed once all are read.
+    changes = [
+        (table, column, row, cleaned)
+        for table, column, row, text in _walk(db, columns)
+        if (cleaned := clean(text)) != text
+    ]
+    for change in changes:
+        _set(db, *change)
 
 
 def _walk(db: sqlite3.Connection, columns: dict[str, dict[str, str]]) -> Iterator[tuple[str, str, int, str]]:
@@ -219,7 +224,7 @@ def _walk(db: sqlite3.Connection, columns: dict[str, dict[str, str]]) -> Iterato
         for column, declared in found.items():
             if declared not in ("INTEGER", "REAL"):
                 query = f'select rowid, "{column}" from "{table}" where typeof("{column}") = \'text\''
-                for row, text in db.execute(query).fetchall():
+                for row, text in db.execute(query):
                     yield table, column, row, text
 
 

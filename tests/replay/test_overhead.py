@@ -84,3 +84,22 @@ def test_gpu_work_takes_as_long_with_a_profiler_as_without(per_call: float, floo
 @given(per_call=st.floats(0, 3e4), more=st.floats(0, 3e4))
 def test_the_more_recording_cost_the_shorter_the_loop_without_it(per_call: float, more: float) -> None:
     assert takes(HOST_BOUND, Calibration(per_call + more, 0.3)) <= takes(HOST_BOUND, Calibration(per_call, 0.3)) + 1e-3
+
+
+def graph_launches() -> Graph:
+    """Ten iterations of 200 µs: a graph of 40 kernels, handed over by a launch of 40 µs, for 30 µs of GPU work."""
+    case: Case = launched(10, 200, ("node()", 0, 45, 30))
+    case["api_call"][0] |= {"name": "cudaGraphLaunch", "duration": 40}
+    (op,) = case["gpu_op"]
+    first = op["start"]
+    case["gpu_op"] = [{**op, "start": first + 0.75 * n, "duration": 0.7, "graph_node": n + 1} for n in range(40)]
+    return graph_of({"iteration": [iterations(10, 200)], **case})
+
+
+def test_a_graph_starts_sooner_where_its_nodes_go_unrecorded() -> None:
+    graph, usual = graph_launches(), plausible(SETTINGS)[0]
+    saved = graph.duration[graph.leave] - usual.durations(graph)[graph.leave]
+    assert saved == pytest.approx(np.full(10, 4_000 + 40 * 600.0))
+    first = graph.op[0]
+    recorded, faster = (replay(graph, one)[first] for one in (None, usual.durations(graph)))
+    assert recorded - faster == pytest.approx(saved[0], rel=0.01)

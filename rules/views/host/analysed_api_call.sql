@@ -6,6 +6,7 @@
 --   process: references process
 --   thread: references thread
 --   name: references name
+--   recorded_before: Python functions and operators recorded since the call before it, 0 where none are
 create view analysed_api_call as
 select
   id,
@@ -13,6 +14,7 @@ select
   "end",
   process,
   thread,
-  name
+  name,
+  coalesce(recorded_before, 0) as recorded_before
 from api_call
 where parent is null and start < (select max("end") from steady_interval);

@@ -10,6 +10,7 @@
 --   start: when it began (ns)
 --   end: when it returned (ns)
 --   name: the function
+--   recorded_before: Python functions and operators recorded since the call before it, 0 where none are
 --   kind: see the macro api_kind; load where a stream is captured into a graph, whatever is called
 --   loop: references loop
 --   iteration: references iteration
@@ -20,6 +21,7 @@ with ordered as (
     a.process,
     a.thread,
     a.start,
+    a.recorded_before,
     k.text as name,
     case
       when coalesce(
@@ -54,6 +56,7 @@ select
   o.start,
   o."end",
   o.name,
+  o.recorded_before,
   o.kind,
   o.loop,
   t.iteration

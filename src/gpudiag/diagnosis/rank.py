@@ -148,7 +148,10 @@ def _worth_listing(item: PricedFinding, settings: Mapping[str, float]) -> bool:
     if item.loop is None and item.weight:  # which kernels were profiled is chance: each counts by itself
         least = settings["kernel_section_share"]
         return any(_part(row, "share") >= least and _part(row, "recoverable") >= gate for row in item.rows)
-    return item.share * item.weight >= gate
+    settled = item.price.settled if item.price else None
+    # What is left of a gain once the profiler's own cost is taken out.
+    share = item.share if settled is None else min(item.share, 1 - settled)
+    return share * item.weight >= gate
 
 
 def _part(row: Row, name: str) -> float:

@@ -25,12 +25,15 @@ class Estimate:
 
     proven: what a rule that promises a bound may print: the shortest possible length for *at most*, the longest of
     all guesses for *at least*.
+    settled: the expected length again, from the end of the first iteration on, where the profiler slowed the host
+    several times: a loop of few iterations otherwise begins with the time that its first launch took.
     """
 
     expected: float
     low: float
     high: float
     proven: float | None = None
+    settled: float | None = None
 
 
 @dataclass(slots=True)
@@ -54,8 +57,9 @@ class LoopModel:
     ) -> None:
         self.con, self.settings, self.meet = con, settings, meet
         self.graphs = collectives.without_waiting(graphs, meet) if meet else list(graphs)
+        slowed = overhead.with_stacks(con) if unprofiled_ns is None else frozenset()
+        self.slowed = any(one.record.window.process in slowed for one in graphs)
         if unprofiled_ns is None:
-            slowed = overhead.with_stacks(con)
             plain, stacked = overhead.plausible(settings), overhead.plausible(settings, stacks=True)
             guesses = [
                 tuple(slow if one.record.window.process in slowed else usual for one in graphs)
@@ -122,6 +126,10 @@ class LoopModel:
 
     def price(self, rule: Rule, chosen: Sequence[EditTargets]) -> Estimate:
         """The loop with the finding fixed, over its length now."""
+        found = self._estimate(rule, chosen)
+        return replace(found, settled=self._settled(rule, chosen)) if self.slowed else found
+
+    def _estimate(self, rule: Rule, chosen: Sequence[EditTargets]) -> Estimate:
         assert rule.price is not None
         cautious, usual, best = rule.price.low, rule.price.expected or rule.price.best, rule.price.best
         margin = self.settings["replay_margin" if len(self.start) == 1 else "replay_blind_margin"]
@@ -172,6 +180,12 @@ class LoopModel:
         assert rule.price is not None
         edited_graphs = [edited.copy() for edited in (before or [part.edited for part in self.start[0]])]
         return self._edited(edited_graphs, rule.price.expected or rule.price.best, chosen)
+
+    def _settled(self, rule: Rule, chosen: Sequence[EditTargets]) -> float:
+        """The loop with the usual fix, over its length now, both after their first iterations."""
+        before = sum(_after_first(edited, end) for edited, end in self.ends([part.edited for part in self.start[0]]))
+        after = sum(_after_first(edited, end) for edited, end in self.ends(self.fixed(rule, chosen, None)))
+        return min(1.0, after / before) if before > 0 else 1.0
 
     def remaining(self, edited_graphs: Sequence[EditedGraph]) -> float:
         """The length of edited graphs over the unedited one."""
@@ -224,6 +238,15 @@ class LoopModel:
         if not _rewrites(variant):  # what a rewritten kernel takes is a guess
             least = sum(map(self._busy, edited_graphs))
         return (min(1.0, after / total), min(1.0, least / total)) if total > 0 else (1.0, 0.0)
+
+
+def _after_first(edited: EditedGraph, end: Floats) -> float:
+    """Return how long the loop takes once the GPU has done the first iteration's work (ns); all of a single one."""
+    graph = edited.graph
+    calls = graph.record.ops.call
+    first = (calls >= 0) & (np.append(graph.record.iteration_of_call, -1)[calls] == 0)
+    done = float(end[graph.op][first].max()) if graph.iterations > 1 and first.any() else 0.0
+    return max(simulate.length(graph, end), edited.at_least) - done
 
 
 def _rewrites(variant: Sequence[Edit]) -> bool:

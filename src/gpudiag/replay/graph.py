@@ -101,7 +101,7 @@ def build(record: LoopTrace, settings: Mapping[str, float]) -> Graph:
     edges.add(leave[over.call[handed]], enter[handed], 0.0, EdgeKind.CROSS_THREAD)
     _pace(edges, calls, paced, enter)
     edges.add(op[waits.op], leave[waits.call], 0.0, EdgeKind.WAIT)
-    alone = order_ops(edges, record, enter, op, settings)
+    alone = order_ops(edges, record, enter, leave, op, settings)
     release[3 * n : 3 * n + m] = 0.0  # until the window begins, the GPU is busy with what was queued before
     release[3 * n : 3 * n + m][alone] = ops.start[alone]
 

@@ -26,20 +26,27 @@ class Calibration:
     """One guess of the host's time without the profiler.
 
     per_call: ns less for each recorded call, as far as the share `floor` of the host time around it allows.
+    per_function: ns less for each Python function and operator recorded before it, likewise.
+    per_node: ns less for each operation of a graph that a call launched, where these were recorded, likewise.
     driver: what is left of all host time after that, the driver's own work included; 1 for all of it.
     """
 
     per_call: float
     floor: float
     driver: float = 1.0
+    per_function: float = 0.0
+    per_node: float = 0.0
 
     def durations(self, graph: Graph) -> Floats:
         """The graph's durations (ns) without the profiler."""
         spare = graph.overhead_scalable * (1 - self.floor)
         less = np.zeros(len(graph.duration))
         # A call's own node pays first, then the segment before it: recording goes on a little after a call returned.
-        less[graph.leave] = np.minimum(spare[graph.leave], self.per_call)
-        less[graph.segment] = np.minimum(spare[graph.segment], self.per_call - less[graph.leave])
+        calls = graph.record.calls
+        of_call = np.minimum(spare[graph.leave], self.per_call)
+        before = self.per_call - of_call + self.per_function * calls.functions
+        less[graph.leave] = np.minimum(spare[graph.leave], of_call + self.per_node * calls.nodes)
+        less[graph.segment] = np.minimum(spare[graph.segment], before)
         return np.asarray(graph.duration - less - (1 - self.driver) * (graph.host_cpu_ns - less), dtype=np.float64)
 
 
@@ -57,18 +64,16 @@ def plausible(settings: Mapping[str, float], *, stacks: bool = False) -> tuple[C
 
     stacks: whether torch.profiler recorded every call of a Python function, which no recording got for nothing.
     """
-    floor = settings["replay_host_floor"]
+    floor, per_node = settings["replay_host_floor"], settings["replay_graph_node_ns"]
+    usual, least = settings["replay_call_ns"], settings["replay_call_ns"] if stacks else 0.0
+    drivers, functions = [1.0, 1.0, settings["replay_least_driver"]], [0.0, 0.0, 0.0]
     if stacks:
-        usual, most = settings["replay_stacks_driver"], settings["replay_stacks_least_driver"]
-        return (
-            Calibration(settings["replay_stacks_call_ns"], floor, usual),
-            Calibration(settings["replay_call_ns"], floor, settings["replay_stacks_most_driver"]),
-            Calibration(settings["replay_stacks_most_call_ns"], floor, most),
-        )
+        drivers = [settings[f"replay_stacks_{which}driver"] for which in ("", "most_", "least_")]
+        functions = [settings[f"replay_stacks_{which}function_ns"] for which in ("", "least_", "most_")]
     return (
-        Calibration(settings["replay_call_ns"], floor),
-        Calibration(0.0, floor),
-        Calibration(settings["replay_most_call_ns"], floor, settings["replay_least_driver"]),
+        Calibration(usual, floor, drivers[0], functions[0], per_node),
+        Calibration(least, floor, drivers[1], functions[1]),
+        Calibration(settings["replay_most_call_ns"], floor, drivers[2], functions[2], per_node),
     )
 
 

@@ -6,17 +6,22 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpudiag.replay.edges import EdgeKind, Edges
-from gpudiag.replay.trace import Floats, Ints, LoopTrace, Ops
+from gpudiag.replay.trace import CALL_KINDS, Floats, Ints, LoopTrace, Ops
+
+_GRAPH_LAUNCH = CALL_KINDS.index("graph_launch")
 
 
-def order_ops(edges: Edges, record: LoopTrace, enter: Ints, op: Ints, settings: Mapping[str, float]) -> Ints:
+def order_ops(
+    edges: Edges, record: LoopTrace, enter: Ints, leave: Ints, op: Ints, settings: Mapping[str, float]
+) -> Ints:
     """Edges that hold operations back; returns those that nothing recorded holds back.
 
     The edge that explains an operation's start keeps its recorded lag; the others get the shortest usual one. A lag
     longer than settings.replay_latency_ns explains nothing: then the operation waited for another stream, or for
-    something that was not recorded, and the replay starts it early.
+    something that was not recorded, and the replay starts it early. A graph is handed over as its launch returns.
     """
     calls, ops = record.calls, record.ops
     m = len(ops)
@@ -26,7 +31,8 @@ def order_ops(edges: Edges, record: LoopTrace, enter: Ints, op: Ints, settings: 
     before = _previous_in_stream(ops)
     longest = settings["replay_latency_ns"]
     launch_lag, stream_lag = np.full(m, np.inf), np.full(m, np.inf)
-    launch_lag[known] = ops.start[known] - calls.start[ops.call[known]]
+    whole = _after_return(record)
+    launch_lag[known] = ops.start[known] - np.where(whole, calls.end, calls.start)[ops.call[known]]
     behind = np.flatnonzero(before >= 0)
     stream_lag[behind] = np.maximum(ops.start[behind] - ops.end[before[behind]], 0)
     others, other_lag = _across_streams(record, launch_lag, stream_lag, settings)
@@ -41,7 +47,7 @@ def order_ops(edges: Edges, record: LoopTrace, enter: Ints, op: Ints, settings: 
 
     by_launch = launch_lag <= nearest
     lag = np.where(by_launch, np.minimum(launch_lag, limit), np.minimum(launch_lag, usual))
-    edges.add(enter[ops.call[known]], op[known], np.maximum(lag[known], 0), EdgeKind.LAUNCH)
+    edges.add(np.where(whole, leave, enter)[ops.call[known]], op[known], np.maximum(lag[known], 0), EdgeKind.LAUNCH)
     by_stream = stream_lag <= nearest
     lag = np.where(by_stream, np.minimum(stream_lag, longest), np.minimum(stream_lag, gap))
     edges.add(op[before[behind]], op[behind], lag[behind], EdgeKind.STREAM)
@@ -49,6 +55,14 @@ def order_ops(edges: Edges, record: LoopTrace, enter: Ints, op: Ints, settings: 
         binds = recorded_lag <= nearest[target]
         edges.add(op[source], op[target], np.where(binds, recorded_lag, np.minimum(recorded_lag, gap)), kind)
     return np.flatnonzero((before < 0) & (ops.call < 0))
+
+
+def _after_return(record: LoopTrace) -> NDArray[np.bool_]:
+    """Return of each call whether it launched a graph of which nothing began before the call returned."""
+    calls, ops = record.calls, record.ops
+    begins = np.full(len(calls), np.inf)
+    np.minimum.at(begins, ops.call[ops.call >= 0], ops.start[ops.call >= 0])
+    return np.asarray((calls.kind == _GRAPH_LAUNCH) & (begins >= calls.end) & np.isfinite(begins))
 
 
 def _previous_in_stream(ops: Ops) -> Ints:

@@ -19,19 +19,8 @@ Ints = NDArray[np.int64]
 Columns = Mapping[str, NDArray[Any]]
 
 CALL_KINDS = (
-    "launch",
-    "graph_launch",
-    "sync",
-    "copy",
-    "set",
-    "alloc",
-    "free",
-    "pool",
-    "host_alloc",
-    "load",
-    "context",
-    "other",
-)
+    "launch", "graph_launch", "sync", "copy", "set", "alloc", "free", "pool", "host_alloc", "load", "context", "other",
+)  # fmt: skip
 OP_CLASSES = ("compute", "communication", "copy")
 
 
@@ -61,6 +50,8 @@ class Calls:
     waited: Floats  # part of that in which it waited for others, and not for a time to pass
     waits_on: Ints
     fetches: NDArray[np.bool_]  # whether the segment before it fetched input
+    functions: Floats  # Python functions and operators that the profiler recorded in the segment before it
+    nodes: Floats  # kernels and copies of a graph that it launched, where these were recorded one by one
 
     def __len__(self) -> int:
         return len(self.id)
@@ -189,10 +180,11 @@ def _calls(con: Connection, window: Window) -> Calls:
     columns = con.execute(
         f"""
         with launched as (
-            select api_call, min(start) as begins from analysed_gpu_op
+            select api_call, min(start) as begins, count(*) filter (kind <> 'graph') as nodes from analysed_gpu_op
             where process = $process and api_call is not null and start >= $early group by api_call
         ), candidate as (
             select a.id, a.thread, a.start, a."end", a.name, l.begins,
+                   a.recorded_before as functions, coalesce(l.nodes, 0) as nodes,
                    lag(a."end") over (partition by a.thread order by a.start, a.id) as previous_end
             from analysed_api_call a left join launched l on l.api_call = a.id
             where a.process = $process and a.start < $end and a.start >= $early
@@ -209,7 +201,8 @@ def _calls(con: Connection, window: Window) -> Calls:
         select c.id, c.thread, case k.kind {kinds} else {len(CALL_KINDS) - 1} end as kind, c.start - $start as start,
                c."end" - $start as "end", coalesce(w.on_stream, case when k.kind <> 'sync' then -1
                    when regexp_matches(k.text, 'Event') then -3 else -2 end) as waits_on,
-               c.previous_end - $start as previous_end, coalesce(i.fetches_input, false) as fetches
+               c.previous_end - $start as previous_end, coalesce(i.fetches_input, false) as fetches,
+               c.functions, if(k.kind = 'graph_launch', c.nodes, 0) as nodes
         from candidate c join bounds b on b.thread = c.thread join api_name k on k.id = c.name
         left join waited w on w.api_call = c.id left join host_segment i on i.api_call = c.id
         where c.start >= b.first and c.start < coalesce(b.beyond, $end)
@@ -229,6 +222,7 @@ def _calls(con: Connection, window: Window) -> Calls:
         end=columns["end"].astype(np.float64), segment_start=segment,
         asleep=waited + _asleep(con, window, thread, segment, start, _NAPS), waited=waited,
         waits_on=columns["waits_on"].astype(np.int64), fetches=columns["fetches"].astype(bool),
+        functions=columns["functions"].astype(np.float64), nodes=columns["nodes"].astype(np.float64),
     )  # fmt: skip
 
 

@@ -16,6 +16,8 @@ EVENTS: tuple[Table, ...] = (
         col("correlation", "bigint", "ties the call to what it started, unique within its process"),
         col("return_code", "integer", "0 for success", default="0"),
         col("op", "integer", "references op: the innermost operator that made the call, when recorded"),
+        col("recorded_before", "integer", "Python functions and operators recorded on its thread since the outermost "
+           "call before it; null where it records none"),
     )),
     Table("op", "a framework operator that made CUDA calls", (
         ID, START, END,

@@ -100,8 +100,9 @@ def gain(found: Report) -> Any:
     return next(item.gain for item in found.findings if item.code == "H01")
 
 
-def test_stacks_cost_the_host_more_than_nsys_does(tmp_path: Path) -> None:
-    """Tiny kernels: with stacks recorded, more of the host's time is the profiler's own."""
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Report]:
+    """Reports of tiny kernels: without stacks, with one function recorded, and with a row of functions at each call."""
     events = [event("user_annotation", f"ProfilerStep#{number}", 1200.0 * number, 1190) for number in range(8)]
     for number in range(8):
         for kernel in range(40):
@@ -109,13 +110,44 @@ def test_stacks_cost_the_host_more_than_nsys_does(tmp_path: Path) -> None:
             events.append(call("cudaLaunchKernel", at, 9, correlation))
             events.append(work("kernel", "add(float*)", at + 6, 2, correlation))
     stack = event("python_function", "train.py(3): epoch", 0, 9_600, **{"Python id": 1, "Python parent id": None})
-    plain = report(written(tmp_path / "plain.json", events))
-    stacks = report(written(tmp_path / "stacks.json", [*events, stack]))
-    assert gain(plain).low_ms == pytest.approx(gain(stacks).low_ms, rel=0.5)
-    assert gain(stacks).share < gain(plain).share
-    notes = [next(note.text for note in one.notes if note.code == "Q02") for one in (plain, stacks)]
-    assert "about 4.00 µs to each CUDA call" in notes[0]
-    assert "about 7.99 µs to each CUDA call" in notes[1]
+    many = [
+        event("python_function", "train.py(7): add", one["ts"] - 15 + 3 * inner, 2, **{"Python id": number * 4 + inner})
+        for number, one in enumerate((one for one in events if one["cat"] == "cuda_runtime"), 1)
+        for inner in range(4)
+    ]
+    folder = tmp_path_factory.mktemp("tiny")
+    cases = {"plain": events, "one": [*events, stack], "many": [*events, stack, *many]}
+    return {name: report(written(folder / f"{name}.json", case)) for name, case in cases.items()}
+
+
+def test_recorded_functions_cost_the_host_time(tiny: dict[str, Report]) -> None:
+    assert gain(tiny["many"]).share < gain(tiny["one"]).share < gain(tiny["plain"]).share
+
+
+def test_the_note_on_the_profiler_counts_functions(tiny: dict[str, Report]) -> None:
+    notes = {name: next(note.text for note in one.notes if note.code == "Q02") for name, one in tiny.items()}
+    assert "about 4.00 µs to each CUDA call" in notes["plain"]
+    assert "about 9.99 µs to each CUDA call" in notes["many"]
+
+
+def compiled(count: int, functions: int) -> list[Event]:
+    """Iterations of one kernel of 190 µs, before which the host does 400 µs of work in so many functions."""
+    events = [event("python_function", "train.py(3): epoch", 0, 410.0 * count, **{"Python id": 1})]
+    for number in range(count):
+        at, correlation = 410.0 * number, number + 1
+        events.append(event("user_annotation", f"ProfilerStep#{number}", at, 409))
+        for inner in range(functions):
+            ids = {"Python id": number * functions + inner + 2, "Python parent id": 1}
+            events.append(event("python_function", "train.py(7): guard", at + inner * 400 / functions, 0.5, **ids))
+        events.append(call("cudaLaunchKernel", at + 401, 5, correlation))
+        events.append(work("kernel", "add(float*)", at + 408, 190, correlation))
+    return [*events, call("cudaDeviceSynchronize", 410.0 * count + 10, 200, count + 1)]
+
+
+@pytest.mark.parametrize(("functions", "listed"), [(300, False), (2, True)])
+def test_idle_time_that_recording_made_leads_no_report(tmp_path: Path, functions: int, listed: bool) -> None:
+    found = report(written(tmp_path / "trace.json", compiled(6, functions)))
+    assert any(one.code in ("H01", "H02") for one in found.findings) == listed
 
 
 def test_advice_names_the_option_of_the_profiler_used(tmp_path: Path) -> None:

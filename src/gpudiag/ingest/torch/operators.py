@@ -9,7 +9,7 @@ import numpy as np
 from gpudiag.ingest.torch.staging import EVENTS
 from gpudiag.ingest.torch.trace import LONGEST, Trace, intern_same
 
-TEMPORARY = ("torch_operator", "torch_call_op")
+TEMPORARY = ("torch_operator", "torch_call_op", "torch_call_recorded")
 
 _LONGEST_SHAPES = 500
 """Characters of an operator's input shapes that are kept: of fused optimisers they list every parameter."""
@@ -62,6 +62,27 @@ def read_operators(trace: Trace) -> None:
         join name n on n.text = left(o.name, {LONGEST}) and n.short = n.text
         """
     )
+
+
+def count_recorded(trace: Trace) -> None:
+    """Make `torch_call_recorded`: functions and operators that began on a call's thread since the call before it."""
+    con = trace.con
+    con.execute("create or replace temp table torch_call_recorded (call integer, recorded integer)")
+    begun = con.execute(
+        f"""
+        select t.thread, e.start - {trace.origin} as start from {EVENTS} e join torch_thread t using (tid)
+        where ph = 'X' and cat in ('python_function', 'cpu_op') and e.start is not null
+        """
+    ).fetchnumpy()
+    calls = con.execute("select id, thread, start from torch_call order by thread, start, id").fetchnumpy()
+    for thread in np.unique(begun["thread"]):
+        mine = calls["thread"] == thread
+        before = np.searchsorted(np.sort(begun["start"][begun["thread"] == thread]), calls["start"][mine])
+        con.register("torch_found", {"call": calls["id"][mine], "recorded": np.diff(before, prepend=0)})
+        try:
+            con.execute("insert into torch_call_recorded select call, recorded from torch_found")
+        finally:
+            con.unregister("torch_found")
 
 
 def innermost(operators: Spans, calls: Spans) -> list[int]:

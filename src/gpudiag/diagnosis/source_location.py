@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 
@@ -17,7 +17,19 @@ _Line = tuple[str, int | None, str | None, float | None]
 _LINES = 5  # lines a place: more is a listing, not a pointer
 PLACES = 8  # places a finding
 _UNKNOWN_LINE = "if(line is null, function, null)"  # where a recording names functions only, each is a place
+_OPERATORS = 4  # of a row of kernels that are named
 LOOKED_AT = 20  # rows a finding: each takes some queries, and a rule of the user's may give a thousand
+
+
+class _Ran(NamedTuple):
+    """Operator that made most of a finding's calls; any part may be unknown."""
+
+    operator: str | None = None
+    module: str | None = None
+    backward: bool | None = None
+
+
+_UNKNOWN = _Ran()
 
 
 def places(
@@ -36,13 +48,13 @@ def places(
         kernel = row.get("kernel") if "kernel" in rule.locate else None
         lines: list[_Line] = _kernel_lines(con, row) if kernel and number < looked_at else []
         lines = lines or (_lines(con, rule, row, loop) if "python" in rule.locate and number < looked_at else [])
-        operator = _operator(con, rule, row) if number < looked_at else None
-        own = Place(nvtx=nvtx, kernel=kernel, operator=operator)
+        ran = _operator(con, rule, _calls(con, row)) if number < looked_at else _UNKNOWN
+        own = Place(nvtx=nvtx, kernel=kernel, operator=ran.operator, module=ran.module, backward=ran.backward)
         for file, line, function, part in lines:
             share = None if part is None else part * weight / total
             spot = {"file": file, "line": line, "function": function, "share": share}
             found.append(own.model_copy(update=spot))
-        if not lines and (nvtx or kernel or operator):
+        if not lines and (nvtx or kernel or ran.operator):
             found.append(own.model_copy(update={"share": weight / total}))
     found.sort(key=lambda place: -(place.share or 0.0))
     return tuple(_merged(found)[:PLACES])
@@ -53,7 +65,9 @@ def _merged(found: Sequence[Place]) -> list[Place]:
     merged: dict[tuple[object, ...], Place] = {}
     for place in found:
         line = (place.file, place.line, place.function)
-        key: tuple[object, ...] = line if place.file else (place.nvtx, place.kernel, place.operator)
+        key: tuple[object, ...] = line if place.file else (
+            place.nvtx, place.kernel, place.operator, place.module, place.backward,
+        )  # fmt: skip
         before = merged.get(key)
         if before is None:
             merged[key] = place
@@ -88,26 +102,50 @@ def _lines(con: Connection, rule: Rule, row: Mapping[str, Any], loop: int | None
     return asked + ([(*line[:3], None) for line in others] if asked else others)
 
 
-def _operator(con: Connection, rule: Rule, row: Mapping[str, Any]) -> str | None:
-    """The framework's operator that made most of the calls, with its shapes where those are always the same.
+def _operator(con: Connection, rule: Rule, calls: Sequence[int] | None) -> _Ran:
+    """The operator that made most of the calls, with shapes, module and pass where those are always the same.
 
-    What precedes a call is not the work of the operator that makes it.
+    Of kernels that could be one the operators in their order. What precedes a call is not the work of the operator
+    that makes it.
     """
-    if rule.price and any(edit.before_call for edit in registry.of(rule.price.best)):
-        return None
-    calls = _calls(con, row)
-    if not calls:
-        return None
+    edits = registry.of(rule.price.best) if rule.price else ()
+    fused = bool(rule.price and rule.price.on == "gpu_ops" and any(edit.changes_kernels for edit in edits))
+    if not calls or (not fused and any(edit.before_call for edit in edits)):
+        return _UNKNOWN
     found = con.execute(
         """
-        select n.text, if(count(distinct o.shapes) = 1, any_value(o.shapes), null)
+        select n.text, if(count(distinct o.shapes) = 1, any_value(o.shapes), null),
+               case when count(*) > count(o.module) then null
+                    when count(distinct o.module) = 1 then any_value(o.module)
+                    when count(distinct regexp_replace(o.module, '_[0-9]+$', '')) = 1
+                    then any_value(regexp_replace(o.module, '_[0-9]+$', '')) end,
+               case when count(distinct o.pass) = 1 then any_value(o.pass) = 'backward' end,
+               count(*) / len($calls)
         from api_call a join op o on o.id = a.op join name n on n.id = o.name
         where a.id in (select unnest($calls::integer[])) group by n.text
-        having count(*) > setting('most_share') * len($calls) order by count(*) desc, n.text limit 1
+        order by count(*) desc, min(a.start), n.text
         """,
         {"calls": calls},
-    ).fetchone()
-    return None if found is None else clean(" ".join(text for text in found if text))
+    ).fetchall()
+    if not found:
+        return _UNKNOWN
+    text, shapes, module, backward, part = found[0]
+    if part > con.execute("select setting('most_share')").fetchall()[0][0]:
+        return _Ran(clean(f"{text} {shapes}" if shapes else text), module and clean(module), backward)
+    return _Ran(_row_of_operators(con, calls)) if fused else _UNKNOWN
+
+
+def _row_of_operators(con: Connection, calls: Sequence[int]) -> str | None:
+    """The operators of the kernels, each once, in the order in which they first ran."""
+    names = con.execute(
+        """
+        select n.text from api_call a join op o on o.id = a.op join name n on n.id = o.name
+        where a.id in (select unnest($calls::integer[])) group by n.text order by min(a.start), n.text
+        """,
+        {"calls": calls},
+    ).fetchall()
+    more = f" and {len(names) - _OPERATORS} more" if len(names) > _OPERATORS else ""
+    return clean(", ".join(name for (name,) in names[:_OPERATORS]) + more)
 
 
 def _spot(line: _Line) -> tuple[str, int | str | None]:

@@ -50,7 +50,12 @@ class Place(Frozen):
     function: str | None = None
     nvtx: str | None = Field(default=None, description="path of NVTX ranges, outermost first")
     kernel: str | None = None
-    operator: str | None = Field(default=None, description="that launched most of it, with input shapes where recorded")
+    operator: str | None = Field(
+        default=None,
+        description="that launched most of it, with input shapes where recorded; of kernels to fuse, several",
+    )
+    module: str | None = Field(default=None, description="the nn.Module that the operator ran in, as `Linear_3`")
+    backward: bool | None = Field(default=None, description="whether the operator ran in the backward pass, when known")
     share: float | None = Field(default=None, description="its part of the finding's cost, 0 to 1")
 
 

@@ -273,7 +273,9 @@ def _place(place: Place, folder: str, loop: Loop | None) -> Safe:
     if place.kernel:
         head.append(f"kernel {escape.code(place.kernel)}")
     if place.operator:
-        head.append(f"operator {escape.code(escape.middle(place.operator, escape.NAME_LIMIT))}")
+        ran = f"operator {escape.code(escape.middle(place.operator, escape.NAME_LIMIT))}"
+        of = f"{'of' if place.backward else 'in'} {escape.code(place.module)}" if place.module else ""
+        head.append(" ".join(filter(None, (ran, "in the backward pass" if place.backward else "", of))))
     text = ", ".join(head) or "not recorded"
     return Safe(text if place.share is None or place.share > 0.995 else f"{text}: {pct(place.share)} of this cost")
 

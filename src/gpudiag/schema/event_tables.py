@@ -24,6 +24,9 @@ EVENTS: tuple[Table, ...] = (
         col("thread", "integer", "references thread", default="0"),
         col("name", "integer", "references name"),
         col("shapes", "varchar", "input shapes"),
+        col("module", "varchar", "the nn.Module that it ran in, with its number: Linear_3; in the backward pass "
+           "that of the forward operator"),
+        col("pass", word("forward", "backward"), "of training, when known"),
     )),
     Table("gpu_op", "anything that occupied the GPU", (
         ID, START, END,

@@ -8,7 +8,7 @@ import pytest
 
 from gpudiag.errors import GpudiagError
 from gpudiag.ingest.torch import frames, gpu
-from torch_traces import BASE, call, event, launched, of, work
+from torch_traces import BASE, Event, call, event, launched, of, work
 
 
 def states(con: object) -> dict[str, tuple[str, str]]:
@@ -248,3 +248,34 @@ def test_a_call_belongs_to_the_innermost_operator_around_it(tmp_path: Path) -> N
     shapes = "[[8,4],[4,2]]"
     assert rows == [("aten::addmm", shapes), ("aten::linear", shapes), (None, None), ("aten::add", None)]
     assert con.execute("select count(*) from op").fetchall() == [(3,)]
+
+
+def training(*, engine: bool = True) -> list[Event]:
+    """Linear_0 with its product, an optimiser, and the product's gradient on autograd's thread."""
+    number = {"Sequence number": 5}
+    name = "autograd::engine::evaluate_function: AddmmBackward0" if engine else "AddmmBackward"
+    return [
+        event("python_function", "nn.Module: Net_0", 0, 100, **{"Python id": 1}),
+        event("python_function", "nn.Module: Linear_0", 10, 50, **{"Python id": 2, "Python parent id": 1}),
+        event("cpu_op", "aten::addmm", 20, 20, **number), call("cudaLaunchKernel", 25, 5, 1),
+        event("cpu_op", name, 200, 40, 77, **number),
+        event("cpu_op", "aten::mm", 205, 30, 77), call("cudaLaunchKernel", 210, 5, 2, tid=77),
+        event("cpu_op", "aten::_fused_adamw_", 300, 20), call("cudaLaunchKernel", 305, 5, 3),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", [True, False])
+def test_a_gradient_belongs_to_the_module_of_its_forward(tmp_path: Path, engine: bool) -> None:
+    con = of(tmp_path, *training(engine=engine))
+    assert con.execute(
+        "select n.text, o.module, o.pass from op o join name n on n.id = o.name order by o.start"
+    ).fetchall() == [
+        ("aten::addmm", "Linear_0", "forward"),
+        ("aten::mm", "Linear_0", "backward"),
+        ("aten::_fused_adamw_", None, None),
+    ]
+
+
+def test_without_a_backward_pass_nothing_is_forward(tmp_path: Path) -> None:
+    con = of(tmp_path, *training()[:4])
+    assert con.execute("select module, pass from op").fetchall() == [("Linear_0", None)]

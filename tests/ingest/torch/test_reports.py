@@ -180,3 +180,22 @@ def test_a_finding_about_kernels_names_their_operator(tmp_path: Path) -> None:
     places = [place for finding in (*found.findings, *found.minor) if finding.code == "P02" for place in finding.where]
     assert {place.operator for place in places} == {"aten::mm [[64,32],[32,16]]"}
     assert any("operator `aten::mm [[64,32],[32,16]]`" in line for line in markdown.render(found).splitlines())
+
+
+def test_a_row_of_kernels_to_fuse_names_its_operators(tmp_path: Path) -> None:
+    """Three element-wise operators over one array, in the function of a module."""
+    names = ("aten::mul", "aten::add", "aten::sigmoid")
+    events = [event("python_function", "nn.Module: Gate_0", 0, 8_000, **{"Python id": 1})]
+    for number in range(8):
+        at = 1_000.0 * number
+        events.append(event("user_annotation", f"ProfilerStep#{number}", at, 990))
+        for place, name in enumerate(names):
+            start, correlation = at + 20 * place, number * 3 + place + 1
+            events.append(event("cpu_op", name, start, 15))
+            events.append(call("cudaLaunchKernel", start + 5, 5, correlation))
+            more = {"grid": [4096, 1, 1], "block": [256, 1, 1]}
+            kernel = f"void at::native::vectorized_elementwise_kernel<4, at::native::{name[6:]}_functor>(int)"
+            events.append(work("kernel", kernel, at + 12 + 320 * place, 319, correlation, **more))
+    found = report(written(tmp_path / "trace.json", events))
+    (chain,) = (one for one in found.findings if one.code == "H03")
+    assert {place.operator for place in chain.where} == {"aten::mul, aten::add, aten::sigmoid"}

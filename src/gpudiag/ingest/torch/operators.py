@@ -1,24 +1,20 @@
-"""Operators of a trace: for each CUDA call the innermost one that made it, and of those their shapes."""
+"""Operators of a trace: for each CUDA call the innermost one that made it, with its shapes, module and pass."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
+from gpudiag.ingest.torch import modules
 from gpudiag.ingest.torch.staging import EVENTS
-from gpudiag.ingest.torch.trace import LONGEST, Trace, intern_same
+from gpudiag.ingest.torch.trace import LONGEST, Trace, innermost, intern_same
 
-TEMPORARY = ("torch_operator", "torch_call_op", "torch_call_recorded")
+TEMPORARY = ("torch_operator", "torch_call_op", "torch_call_recorded", "torch_operator_module")
 
 _LONGEST_SHAPES = 500
 """Characters of an operator's input shapes that are kept: of fused optimisers they list every parameter."""
 
 _SHAPES = r"regexp_replace(regexp_replace(replace(o.dims, ' ', ''), ',\[\]', '', 'g'), '^\[\[\],?', '[')"
 """SQL for the shapes of the inputs that are arrays: of others an empty list stands there."""
-
-Spans = Sequence[tuple[int, int, int]]
-"""Thread, start and end (ns), ascending; of two that begin at once the longer one comes first."""
 
 
 def read_operators(trace: Trace) -> None:
@@ -31,7 +27,8 @@ def read_operators(trace: Trace) -> None:
         f"""
         create or replace temp table torch_operator as
         select row_number() over (order by t.thread, e.start, e."end" desc, e.name) - 1 as position, t.thread,
-               e.start - {trace.origin} as start, e."end" - {trace.origin} as "end", e.name, e.dims
+               e.start - {trace.origin} as start, e."end" - {trace.origin} as "end", e.name, e.dims,
+               nullif(e.sequence, -1) as sequence
         from {EVENTS} e join torch_thread t using (tid)
         where ph = 'X' and cat = 'cpu_op' and e.start is not null and e."end" is not null and e.name is not null
         """
@@ -51,14 +48,22 @@ def read_operators(trace: Trace) -> None:
         )
     finally:
         con.unregister("torch_found")
+    known = modules.of_operators(trace, np.unique(found[made]).tolist())
+    con.execute(
+        "create or replace temp table torch_operator_module as"
+        " select unnest($1::bigint[]) as position, unnest($2::varchar[]) as module, unnest($3::varchar[]) as pass",
+        [list(column) for column in zip(*known, strict=True)] or [[], [], []],
+    )
     used = "torch_operator where position in (select position from torch_call_op)"
     intern_same(con, f"select name as text from {used}")
     con.execute(
         f"""
         insert into op by name
         select c.op as id, o.start, o."end", o.thread, n.id as name,
-               case when len(o.dims) <= {_LONGEST_SHAPES} then nullif({_SHAPES}, '[]') end as shapes
+               case when len(o.dims) <= {_LONGEST_SHAPES} then nullif({_SHAPES}, '[]') end as shapes,
+               m.module, m.pass
         from (select distinct op, position from torch_call_op) c join torch_operator o using (position)
+        left join torch_operator_module m using (position)
         join name n on n.text = left(o.name, {LONGEST}) and n.short = n.text
         """
     )
@@ -83,22 +88,3 @@ def count_recorded(trace: Trace) -> None:
             con.execute("insert into torch_call_recorded select call, recorded from torch_found")
         finally:
             con.unregister("torch_found")
-
-
-def innermost(operators: Spans, calls: Spans) -> list[int]:
-    """Return for each call the position of the innermost operator around it on its thread, -1 where there is none."""
-    result, open_, at = list[int](), list[int](), 0
-    for thread, start, end in calls:
-        while at < len(operators) and operators[at][:2] <= (thread, start):
-            _close(operators, open_, operators[at][0], operators[at][1] + 1)
-            open_.append(at)
-            at += 1
-        _close(operators, open_, thread, end)
-        result.append(open_[-1] if open_ else -1)
-    return result
-
-
-def _close(operators: Spans, open_: list[int], thread: int, until: int) -> None:
-    """Drop operators of another thread, and those that end before a moment."""
-    while open_ and (operators[open_[-1]][0] != thread or operators[open_[-1]][2] < until):
-        open_.pop()

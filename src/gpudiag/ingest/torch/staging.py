@@ -29,14 +29,14 @@ ARGUMENTS = {
     "correlation": "correlation", "stream": "stream", "device": "device", "context": "context", "bytes": "bytes",
     "grid": "grid", "block": "block", "registers": "registers per thread", "shared": "shared memory",
     "graph_node": "graph node id", "dims": "Input Dims", "python_id": "Python id", "python_parent": "Python parent id",
-    "stack": "Call stack", "label": "name", "sync_kind": "cuda_sync_kind",
+    "stack": "Call stack", "sequence": "Sequence number", "label": "name", "sync_kind": "cuda_sync_kind",
     "record_stream": "wait_on_stream", "record_correlation": "wait_on_cuda_event_record_corr_id",
     "collective": "Collective name", "elements_in": "In msg nelems", "elements_out": "Out msg nelems",
     "dtype": "dtype", "group_size": "Group size", "group_name": "Process Group Name",
 }  # fmt: skip
 """Column → key of `args`. As text: a version may write a number, a text, or what is no value at all."""
 
-_NUMBERS = ("correlation", "device", "context", "bytes", "python_id", "python_parent", "record_correlation")
+_NUMBERS = ("correlation", "device", "context", "bytes", "python_id", "python_parent", "record_correlation", "sequence")
 
 
 def load(con: duckdb.DuckDBPyConnection, parts: Sequence[Path], shown: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,3 +71,26 @@ def intern_same(con: duckdb.DuckDBPyConnection, texts: str) -> None:
         f" text from (select distinct left(text, {LONGEST}) as text from ({texts}) where text is not null) new"
         " anti join name on name.text = new.text and name.short = new.text"
     )
+
+
+Spans = Sequence[tuple[int, int, int]]
+"""Thread, start and end (ns), ascending; of two that begin at once the longer one comes first."""
+
+
+def innermost(outer: Spans, inner: Spans) -> list[int]:
+    """Return for each inner span the position of the innermost outer one around it on its thread, -1 for none."""
+    result, open_, at = list[int](), list[int](), 0
+    for thread, start, end in inner:
+        while at < len(outer) and outer[at][:2] <= (thread, start):
+            _close(outer, open_, outer[at][0], outer[at][1] + 1)
+            open_.append(at)
+            at += 1
+        _close(outer, open_, thread, end)
+        result.append(open_[-1] if open_ else -1)
+    return result
+
+
+def _close(outer: Spans, open_: list[int], thread: int, until: int) -> None:
+    """Drop spans of another thread, and those that end before a moment."""
+    while open_ and (outer[open_[-1]][0] != thread or outer[open_[-1]][2] < until):
+        open_.pop()

@@ -17,6 +17,7 @@ import duckdb
 
 from gpudiag.loops import coverage, names
 from gpudiag.loops.clip import WHOLE, SelectedRanges
+from gpudiag.loops.from_modules import loops_from_modules
 from gpudiag.loops.from_nvtx import loops_from_nvtx
 from gpudiag.loops.from_period import loops_from_period, whole_run
 from gpudiag.loops.iteration_bounds import DONE, Found, Iterations, Settings, belonging, kernel_work, temporary
@@ -78,7 +79,9 @@ def _look_further(
             _add(loops, few, process, owners)
             return
     annotated = inside[1] >= settings["min_ops"]
-    found = loops_from_period(con, process, settings, late=not annotated, several=not annotated)
+    found = None if annotated else loops_from_modules(con, process, settings)
+    if found is None:
+        found = loops_from_period(con, process, settings, late=not annotated, several=not annotated)
     found = part.whole_iterations(con, found)
     if annotated and all(_ended_before(one, loops, process) for one in found):
         return  # nothing else repeats: what the annotated iterations do not hold is start-up or comes after them

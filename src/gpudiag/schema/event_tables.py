@@ -99,6 +99,13 @@ EVENTS: tuple[Table, ...] = (
         col("state", "varchar", "the thread's state as recorded: for example holding or waiting for the GIL"),
         col("frames", FRAMES, "innermost first"),
     )),
+    Table("module_call", "a call of an nn.Module that no other module which was called twice or more made", (
+        ID, START, END,
+        col("process", "integer", "references process", default="0"),
+        col("thread", "integer", "references thread", default="0"),
+        col("name", "integer", "references name: its class, with its number"),
+        col("depth", "integer", "how many other modules made it", default="0"),
+    )),
     Table("os_call", "an operating system call made through a traced library function", (
         ID, START, END,
         col("thread", "integer", "references thread", default="0"),

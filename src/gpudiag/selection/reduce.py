@@ -31,6 +31,7 @@ _BY_TIME = {
         "t.from_op is null or t.from_op in (select id from gpu_op)",
     ),
     "nvtx_range": (_OF_PROCESS, _overlaps("host")),
+    "module_call": (_OF_PROCESS, _overlaps("host")),
     "nvtx_mark": (_OF_THREAD, _MOMENT),
     "py_sample": (_OF_THREAD, _MOMENT),
     "os_call": (_OF_THREAD, _overlaps("host")),

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 import duckdb
 
+from gpudiag.ingest.rows import Rows, append
 from gpudiag.ingest.torch.staging import EVENTS
-from gpudiag.ingest.torch.trace import Spans, Trace, innermost
+from gpudiag.ingest.torch.trace import LONGEST, Spans, Trace, innermost, intern_same
 
 _MODULE = "nn.Module: "
 _BACKWARD = r"^autograd::engine::evaluate_function: |Backward[0-9]*$"
 """What autograd's engine runs, and until 1.10 the functions themselves alone."""
+
+_NAMED = (
+    f"select distinct left(substr(name, {len(_MODULE) + 1}), {LONGEST}) as text from {EVENTS}"
+    f" where ph = 'X' and cat = 'python_function' and starts_with(name, '{_MODULE}')"
+)
 
 Known = list[tuple[int, str | None, str | None]]
 """Position of an operator, its module and its pass."""
@@ -70,6 +76,24 @@ class _Forward:
     def holds(self, sequence: int | None, module: int) -> bool:
         """Return whether an operator outside the backward pass is of the forward pass, and not of an optimiser."""
         return module >= 0 or sequence in self.numbers
+
+
+def read_modules(trace: Trace) -> None:
+    """Fill `module_call` with the outermost calls: on each way down, to the first module that was called again."""
+    names, spans = _modules(trace)
+    intern_same(trace.con, _NAMED)
+    known = f"select text, id from name where short = text and text in ({_NAMED})"
+    ids = dict(trace.con.execute(known).fetchall())
+    often, open_, rows = Counter(names), list[tuple[int, int, bool]](), Rows()
+    for name, (thread, start, end) in zip(names, spans, strict=True):
+        while open_ and (open_[-1][0] != thread or open_[-1][1] <= start):
+            open_.pop()
+        outermost = not open_ or open_[-1][2]
+        if outermost:
+            id_ = trace.first["module_call"] + len(rows)
+            rows.append((id_, start, end, trace.process, thread, ids[name[:LONGEST]], len(open_)))
+        open_.append((thread, end, outermost and often[name] == 1))
+    append(trace.con, "module_call", ("id", "start", "end", "process", "thread", "name", "depth"), rows)
 
 
 def _modules(trace: Trace) -> tuple[list[str], Spans]:

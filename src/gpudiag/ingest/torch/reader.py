@@ -11,7 +11,17 @@ import duckdb
 
 from gpudiag.ingest import clock
 from gpudiag.ingest.rows import append
-from gpudiag.ingest.torch import capabilities, document, gpu, host, memory, python_stacks, refusals, staging
+from gpudiag.ingest.torch import (
+    capabilities,
+    document,
+    gpu,
+    host,
+    memory,
+    modules,
+    python_stacks,
+    refusals,
+    staging,
+)
 from gpudiag.ingest.torch.trace import Trace, firsts
 from gpudiag.tracing import stage
 
@@ -62,6 +72,7 @@ def _fill(con: duckdb.DuckDBPyConnection, stated: Mapping[str, Any], name: str, 
         host.read_waits(trace)
     with stage("read annotations"):
         host.read_annotations(trace)
+        modules.read_modules(trace)
         python_stacks.read_stacks(trace)
     host.read_overhead(trace)
     with stage("read memory"):

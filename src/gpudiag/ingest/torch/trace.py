@@ -41,6 +41,7 @@ class Trace:
 
 _IDENTIFIED = (
     "input", "process", "thread", "device", "stream", "api_call", "gpu_op", "nvtx_range", "py_sample", "op",
+    "module_call",
 )  # fmt: skip
 
 

@@ -54,7 +54,7 @@ def of_recorders(settings: Mapping[str, float], reports: Sequence[Report]) -> Ma
         return settings
     return {
         **settings,
-        "replay_call_ns": settings["diff_stacks_call_ns"],
+        "replay_call_ns": settings["replay_stacks_call_ns"],
         "diff_least_host": settings["replay_stacks_least_driver"],
         "diff_most_slowed": settings["diff_stacks_most_slowed"],
     }

@@ -391,6 +391,20 @@ def test_who_recorded_it_and_nothing_private(export: Export, tmp_path: Path) -> 
     assert tables and not any("hunter2" in str(con.execute(f'from "{table}"').fetchall()) for table in tables)
 
 
+@pytest.mark.parametrize(
+    ("program", "advice"), [("/usr/bin/python3.12", "capture with --python-sampling"), ("/home/me/solver", "NVTX")]
+)
+def test_only_a_python_program_is_told_to_sample_python(
+    export: Export, tmp_path: Path, program: str, advice: str
+) -> None:
+    export.calls([(10, 20, tid(PID_A), 1, 0)])
+    export.table("META_DATA_CAPTURE", "name, value", [("PROCESS_0:COLLECT_NVTX_TRACE", "true")])
+    export.table("PROCESSES", "globalPid, pid, name", [(tid(PID_A, 0), PID_A, program)])
+    con = export.read(tmp_path)
+    ((how,),) = con.execute("select how from capability where name = 'python_samples'").fetchall()
+    assert advice in how
+
+
 @pytest.mark.parametrize("stated", [(True, False), (False, True), (False, False)])
 def test_tables_that_name_no_process_are_of_the_one(export: Export, tmp_path: Path, stated: tuple[bool, bool]) -> None:
     export.calls([(10, 20, tid(PID_A), 1, 0)])

@@ -52,6 +52,7 @@ class _Facts:
     counts: Mapping[str, int]
     launches: bool
     graph_nodes: bool
+    python: bool  # whether a process is named after Python, or none is named
     has: Callable[[str], bool]
 
     def option(self, name: str) -> bool | None:
@@ -92,9 +93,11 @@ def _facts(capture: Capture) -> _Facts:
     functions = [function for _, function in capture.api_names.values()]
     launches = any(part in function for function in functions for part in ("Launch", "Memcpy", "Memset"))
     counts = {table: capture.found(table) for table in ("api_call", "gpu_op", "nvtx_range", "py_sample")}
+    programs = capture.con.execute("select name from process where input = ?", [capture.input]).fetchall()
+    python = all(name is None for (name,) in programs) or any("python" in (name or "").lower() for (name,) in programs)
     return _Facts(
         {name: frozenset(values) for name, values in options.items()}, source.has("META_DATA_CAPTURE"),
-        tuple(capture.warnings), counts, launches, capture.graph_nodes, source.has,
+        tuple(capture.warnings), counts, launches, capture.graph_nodes, python, source.has,
     )  # fmt: skip
 
 
@@ -180,6 +183,9 @@ def _python_samples(facts: _Facts) -> Verdict:
         )
     if asked:
         return "recorded", "Python sampling was on and saw no stack"
+    if facts.has_options and not facts.python:
+        how = "Python sampling was off; add --python-sampling=true for a Python program, NVTX ranges to another one"
+        return "not_recorded", how
     if facts.has_options:
         return "not_recorded", "Python sampling was off; capture with --python-sampling=true"
     return "unknown", "the file does not say whether Python was sampled"

@@ -101,10 +101,10 @@ def _findings(report: Report, seen: Mapping[str, Any], room: int, heading: str =
     for item in items[:IN_DETAIL]:
         parts += [_macro("finding", item), details.get(item["finding"].rank, "")]
     others = [_macro("line", item) for item in items[IN_DETAIL:]]
-    ending = (_macro("missing", seen["subject"], len(others)), folded(_worth_less(len(others)), " "))
+    ending = (_macro("missing", seen["subject"], len(others)), folded(_more(len(others)), " "))
     shown = list(_while_room(others, room - sum(len(part) + len(APART) for part in (*parts, *ending))))
     text = "\n".join(shown)
-    parts.append(folded(_worth_less(len(shown)), text) if len(shown) > LINES else text)
+    parts.append(folded(_more(len(shown)), text) if len(shown) > LINES else text)
     if len(shown) < len(others):
         parts.append(_macro("missing", seen["subject"], len(others) - len(shown)))
     return APART.join(part for part in parts if part)
@@ -149,8 +149,8 @@ def _details(report: Report, room: int) -> dict[int, str]:
     return {}
 
 
-def _worth_less(count: int) -> str:
-    return f"{words.plural(count, 'more finding')}, each worth less"
+def _more(count: int) -> str:
+    return words.plural(count, "more finding")
 
 
 def _while_room(lines: Iterable[str], room: int) -> Iterator[str]:

@@ -97,7 +97,7 @@ def test_a_block_with_steps_becomes_a_report(torch: StandIn) -> None:
     report = recording.report()
     assert report.loops.select("name", "source").row(0) == ("ProfilerStep", "nvtx")
     assert report.loops["iterations"][0] == 8, "nine marked ones, the first of which is set aside"
-    assert report.verdict.text in report.to_markdown()
+    assert report.findings["title"][0] in report.to_markdown()
     assert torch.options["activities"] == ["CPU", "CUDA"]
     wanted = {"with_stack": True, "record_shapes": True, "profile_memory": False, "schedule": None}
     assert {name: torch.options[name] for name in wanted} == wanted

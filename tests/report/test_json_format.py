@@ -76,7 +76,8 @@ def test_the_contract_s_keys_are_there() -> None:
     assert set(LOOP) <= set(value["run"]["loops"][0])
     assert set(FINDING) <= set(finding)
     assert set(GAIN) <= set(finding["gain"])
-    assert set(finding["where"][0]) == {"file", "line", "function", "nvtx", "kernel", "operator", "share"}
+    place = {"file", "line", "function", "nvtx", "kernel", "operator", "module", "backward", "share"}
+    assert set(finding["where"][0]) == place
     assert {"id", "framework", "text"} <= set(finding["remedies"][0])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import duckdb
 import numpy as np
@@ -183,9 +184,13 @@ class LoopModel:
 
     def _settled(self, rule: Rule, chosen: Sequence[EditTargets]) -> float:
         """The loop with the usual fix, over its length now, both after their first iterations."""
-        before = sum(_after_first(edited, end) for edited, end in self.ends([part.edited for part in self.start[0]]))
+        before = self._unedited_settled
         after = sum(_after_first(edited, end) for edited, end in self.ends(self.fixed(rule, chosen, None)))
         return min(1.0, after / before) if before > 0 else 1.0
+
+    @cached_property
+    def _unedited_settled(self) -> float:
+        return sum(_after_first(edited, end) for edited, end in self.ends([part.edited for part in self.start[0]]))
 
     def remaining(self, edited_graphs: Sequence[EditedGraph]) -> float:
         """The length of edited graphs over the unedited one."""

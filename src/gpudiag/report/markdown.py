@@ -29,7 +29,6 @@ INPUTS = 4
 _COMMAND = re.compile(r"(nsys|ncu|gpudiag|python) (-|profile|export|rules|stats|next)")
 SECTIONS = ("head", "findings", "minor", "loops", "kernels", "notes", "clear", "not_evaluated", "suppressed")
 
-
 _Coded = TypeVar("_Coded", Finding, Note)
 
 

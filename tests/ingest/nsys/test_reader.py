@@ -394,7 +394,7 @@ def test_who_recorded_it_and_nothing_private(export: Export, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("program", "advice"), [("/usr/bin/python3.12", "capture with --python-sampling"), ("/home/me/solver", "NVTX")]
 )
-def test_only_a_python_program_is_told_to_sample_python(
+def test_advice_to_sample_python_is_for_python_programs(
     export: Export, tmp_path: Path, program: str, advice: str
 ) -> None:
     export.calls([(10, 20, tid(PID_A), 1, 0)])

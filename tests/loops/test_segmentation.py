@@ -130,6 +130,22 @@ def test_a_convergence_test_ends_no_iteration(every: int) -> None:
     assert float(np.median(np.diff(begins((step * every + test) * 9)))) < len(step * every)
 
 
+def test_a_logged_value_ends_no_iteration_that_reads_values() -> None:
+    """A solver reads its residual back while it solves; every five steps a sum of the solution is logged."""
+    chance, sequence = random.Random(5), []
+    for step in range(60):
+        solve = [*["product", "dot", "update"] * 8, "memcpy:device_to_host"] * chance.choice([5, 6, 6, 7])
+        sequence += ["assemble", "start", *solve, *["sum", "memcpy:device_to_host"] * (step % 5 == 4)]
+    assert len(begins(sequence)) in (59, 60)
+
+
+def test_an_optimiser_after_five_passes_ends_the_iteration() -> None:
+    """Gradients are accumulated; the loss is read back after the update."""
+    micro = ["input", *["gemm", "gelu"] * 30, "loss", *["gemm_grad"] * 30, "memcpy:device_to_host"]
+    step = [*micro * 5, "multi_tensor_apply_kernel", "memcpy:device_to_host"]
+    assert distances(step * 12) == {len(step)}
+
+
 def test_a_request_that_is_uploaded_and_answered_is_no_test() -> None:
     layer = ["norm", "qkv", "attention", "project", "norm", "up", "act", "down"]
     request = ["memcpy:host_to_device", *layer * 24, "memcpy:device_to_host"]

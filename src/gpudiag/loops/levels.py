@@ -124,6 +124,18 @@ def _is_check(outer: Division, finer: list[Division], events: Submissions, setti
         new = np.where(inner.content == 0, outer.content, 0.0)
         little = new.sum() <= settings["loop_check_share"] * outer.size
         little &= (new * each).sum() <= settings["loop_check_share"] * max((outer.content * each).sum(), 1.0)
-        if little and 0 < new[read_back].sum() <= settings["loop_check_reads"] and not new[uploaded].any():
+        if not little or new[uploaded].any() or new[np.array(events.updates)].any():
+            continue
+        if 0 < _read(new, read_back, outer, events) <= settings["loop_check_reads"]:
             return True
     return False
+
+
+def _read(new: Floats, read_back: NDArray[np.bool_], outer: Division, events: Submissions) -> float:
+    """Count the copies back of the operations that are new in a level, by the segment: copies of a kind of their own,
+    or else those that follow such an operation at once. Its iterations may read something back by themselves.
+    """
+    if own := float(new[read_back].sum()):
+        return own
+    last = np.flatnonzero(new[events.kind[:-1]] > 0)
+    return float(np.count_nonzero(read_back[events.kind[last + 1]])) / outer.count

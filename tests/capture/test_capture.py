@@ -27,6 +27,7 @@ from gpudiag.capture.__main__ import options
 from gpudiag.capture.measure import Unprofiled
 from gpudiag.capture.plan import Plan
 from gpudiag.capture.program import look_at
+from gpudiag.capture.record import part
 from gpudiag.capture.session import capture
 from gpudiag.cli import main
 from gpudiag.cli.recording.capture import capture_command
@@ -136,6 +137,28 @@ def test_two_run_lengths_give_the_time_of_a_step(place: Path) -> None:
     facts = json.loads((place / "out" / "capture.json").read_text())["unprofiled"]
     assert facts["n"] == len(facts["per_process_ms"]) == 2
     assert commands(place)[0].endswith(" 45")
+
+
+def test_a_step_lost_in_the_start_up_has_no_time(place: Path) -> None:
+    # Each start takes 0.15 s longer than the one before, a step a millisecond.
+    (place / "program.py").write_text(
+        "import pathlib, sys, time\nseen = pathlib.Path(__file__).with_name('seen')\n"
+        "times = len(seen.read_text()) if seen.exists() else 0\nseen.write_text('x' * (times + 1))\n"
+        "time.sleep(0.15 * times + 0.001 * int(sys.argv[1]))\n"
+    )
+    wanted = plan(place, sys.executable, "-IS", str(place / "program.py"), "{steps}")
+    captured = capture(replace(wanted, steps=(5, 45), runs=2))
+    assert captured is not None and captured.iteration_time is None
+    method = captured.unprofiled.method
+    assert method.startswith("not measured: start-ups vary by") and "such as --steps 5:" in method
+    assert "--iteration-time" not in captured.explain_command()
+
+
+@pytest.mark.parametrize(
+    ("whole", "begin"), [(None, 0), (8, 0), (18, 0), (90, 60)], ids=["endless", "short", "fits", "long"]
+)
+def test_of_a_program_that_ends_its_end_is_recorded(place: Path, whole: float | None, begin: float) -> None:
+    assert part(plan(place, "true"), Unprofiled("not measured", whole_s=whole)).delay_s == begin
 
 
 TORCH = {

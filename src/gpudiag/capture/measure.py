@@ -1,6 +1,6 @@
 """The time of an iteration without a profiler, in fresh processes: n and the spread are kept.
 
-A program that takes its number of steps is run with two of them: the difference of the run times, divided by the
+A program that takes its number of steps is run with two of them: the difference of the fastest runs, divided by the
 difference of the steps, holds no start-up. Of a PyTorch program the optimizer's steps are timed inside, which its code
 does not notice. For other programs nothing is said: a whole run's time divided by its steps would count the start-up.
 """
@@ -25,6 +25,11 @@ from gpudiag.errors import GpudiagError
 PROFILED_SLOWER = 1.6
 """How much slower a profiled program starts at most, as measured: CPU-bound ones take 1.2 to 1.6 times as long."""
 
+MOST_DOUBT, WANTED_DOUBT = 0.1, 0.03
+"""How far the start-ups may vary, as a share of the time that the steps took: beyond it the time is not used; and how
+far apart numbers of steps are proposed. A time that is wrong by more makes prices worse than none.
+"""
+
 ITERATIONS, LEAST_RANGE_S = 100, 2.0
 """Twenty to a hundred iterations make a report; where they are short, so many seconds."""
 Rank = Mapping[str, Any]
@@ -41,10 +46,15 @@ class Unprofiled:
     """Seconds from a process's start until its warm-up was over, where that was seen."""
     whole_s: float | None = None
     """Seconds of a whole run of the program that ended by itself."""
+    best_s: float | None = None
+    """The time of one iteration where another than the median of `seconds` is meant."""
 
     @property
     def iteration_s(self) -> float | None:
-        return statistics.median(self.seconds) if self.seconds else None
+        """Return the seconds of one iteration, or nothing where that was not measured."""
+        if self.best_s is not None or not self.seconds:
+            return self.best_s
+        return statistics.median(self.seconds)
 
 
 def measure(plan: Plan, folder: Path) -> Unprofiled:
@@ -60,19 +70,34 @@ def measure(plan: Plan, folder: Path) -> Unprofiled:
 
 
 def _by_difference(plan: Plan, steps: tuple[int, int], folder: Path) -> Unprofiled:
+    """Time the steps by the fastest runs: what makes a start-up vary only ever makes it longer."""
     few, many = steps
-    seconds, whole = [], 0.0
+    plan.say(f"running {few} steps once, untimed: a first run loads and compiles what later ones find")
+    _ended(plan, few, folder)
+    times: dict[int, list[float]] = {few: [], many: []}
     for number in range(1, plan.runs + 1):
         plan.say(f"measuring without a profiler, {number} of {plan.runs}: {few} and {many} steps")
-        times = [_ended(plan, count, folder).seconds for count in steps]
-        seconds.append((times[1] - times[0]) / (many - few))
-        whole = max(whole, times[1])
-    if min(seconds) <= 0:
-        raise GpudiagError(
-            f"{many} steps took no longer than {few}, so a step is lost in how much the start-up varies: give --steps"
-            " that lie further apart, or --runs 0 to do without."
-        )
-    return Unprofiled(f"difference of runs of {few} and {many} steps", tuple(seconds), None, whole)
+        for count in steps if number % 2 else reversed(steps):  # whatever drifts favours neither
+            times[count].append(_ended(plan, count, folder).seconds)
+    base, whole = min(times[few]), max(times[many])
+    apart = min(times[many]) - base
+    doubt = sum(statistics.median(found) - min(found) for found in times.values())
+    if apart <= 0 or doubt > MOST_DOUBT * apart:
+        wanted = few + (many - few) * doubt / (WANTED_DOUBT * max(apart, doubt)) if doubt else 10.0 * many
+        return Unprofiled(
+            f"not measured: start-ups vary by {doubt:.2g} s, and {many - few} more steps took {max(apart, 0):.2g} s;"
+            f" give numbers that lie further apart, such as --steps {few}:{_rounded_up(wanted)}", whole_s=whole,
+        )  # fmt: skip
+    seconds = tuple(sorted((found - base) / (many - few) for found in times[many]))
+    step_s = apart / (many - few)
+    warm = max(times[few])  # by then so few steps are done
+    return Unprofiled(f"difference of the fastest runs of {few} and {many} steps", seconds, warm, whole, step_s)
+
+
+def _rounded_up(number: float) -> int:
+    """Return the next number that is 1, 2 or 5 and zeros."""
+    power: int = 10 ** (len(str(int(number))) - 1)
+    return next(digit * power for digit in (1, 2, 5, 10) if digit * power >= number)
 
 
 def _ended(plan: Plan, steps: int, folder: Path) -> ProgramRun:

@@ -31,16 +31,21 @@ _GPU_WORK = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")
 
 
 def part(plan: Plan, unprofiled: Unprofiled) -> Range:
-    """Return what is recorded: warm iterations where it is known when the program is warm, else its beginning."""
+    """Return what is recorded: warm iterations where it is known when the program is warm, the whole of a short
+    program, the end of a longer one that ends by itself, or else the beginning.
+    """
     if plan.profiler_range:
         return Range(0.0, plan.duration_s, profiler_range=True)
     if plan.delay_s is not None:
         return Range(plan.delay_s, plan.duration_s, profiler_range=False)
+    whole = unprofiled.whole_s
     if unprofiled.warm_s is not None and unprofiled.iteration_s is not None:
         begin, length = delay(unprofiled.warm_s), range_s(plan, unprofiled.iteration_s)
-        if unprofiled.whole_s is None or unprofiled.whole_s >= begin + length:
+        if whole is None or whole >= begin + length:
             return Range(begin, length, profiler_range=False)
-    return Range(0.0, plan.duration_s, profiler_range=False)
+    # A start-up may take longer than what is recorded: where the program's end is known, that is in it.
+    begin = 0.0 if whole is None or delay(whole) <= plan.duration_s else max(0.0, float(int(whole - plan.duration_s)))
+    return Range(begin, plan.duration_s, profiler_range=False)
 
 
 def command(plan: Plan, nsys: Nsys, program: Program, chosen: Range, private: Path) -> list[str]:

@@ -11,7 +11,7 @@ from gpudiag.capture import plan as defaults
 from gpudiag.capture import recorder_file
 from gpudiag.capture.plan import Plan
 from gpudiag.capture.session import Captured, capture, unlikely
-from gpudiag.cli.arguments import FORMAT, deliver, ended, say, tune_interpreter
+from gpudiag.cli.arguments import FORMAT, OUTPUT, deliver, ended, say, tune_interpreter
 from gpudiag.cli.explain import chosen
 from gpudiag.cli.sections import FAILED, Command
 from gpudiag.errors import GpudiagError
@@ -145,9 +145,7 @@ def _bytes(_: click.Context, __: click.Parameter, value: str) -> int:
     help="Write the recorder as one file instead, which needs only Python and nsys: `python FILE -- COMMAND`.",
 )
 @FORMAT
-@click.option(
-    "-o", "--output", metavar="OUT", type=click.Path(path_type=Path), help="Write the report here, not to stdout."
-)
+@OUTPUT
 def capture_command(
     command: tuple[str, ...],
     folder: Path,

@@ -2,7 +2,8 @@
 
 Needs Playwright (`pip install playwright`) and a Chromium; axe-core (`npm install axe-core`) finds what hinders readers
 with disabilities. For each page: no message on the console, no request leaves the page, every link inside it lands,
-nothing is wider than a phone, theme, zoom, tooltip and copying work, and the text is there without scripts.
+nothing is wider than a phone, the first finding stands above the fold, theme, zoom, overview, tooltip, linked choice,
+tables, search and copying work, and the text is there without scripts.
 """
 
 from __future__ import annotations
@@ -13,8 +14,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-PHONE, DESK = 360, 1200
+from evaluation import check_choices as choices
+
+PHONE, DESK = 400, 1400
+HEIGHTS = {PHONE: 800, DESK: 900}
+NARROWEST = 360
+LARGEST = 400_000  # bytes
 GRAVE = ("serious", "critical")
+
+
+UNFOLDED = "box => box.closest('details:not([open])') || box.getBoundingClientRect().height > 0"
 
 
 def main() -> int:
@@ -55,24 +64,56 @@ def check(browser: Any, file: Path, axe: Path | None, images: Path | None) -> It
         if axe:
             yield from (f"{scheme}: {fault}" for fault in hindrances(page, axe))
         picture(page, images, file, scheme)
+        yield from above_fold(page, DESK)
         if scheme == "light":
             yield from lands(page)
+            afresh(page)
             yield from works(page)
+            afresh(page)
+            yield from choices.check(page)
         yield from heard
         page.context.close()
-    page, heard = opened(browser, file, "light", PHONE)
-    wide = page.evaluate("document.documentElement.scrollWidth")
-    if wide > PHONE:
-        yield f"{wide} pixels wide on a phone of {PHONE}"
-    picture(page, images, file, "phone")
-    page.context.close()
+        yield from on_a_phone(browser, file, scheme, axe, images)
     yield from without_scripts(browser, file)
+    if (size := file.stat().st_size) > LARGEST:
+        yield f"{size:,} bytes large"
+
+
+def afresh(page: Any) -> None:
+    """Open the page again, at no place in it."""
+    page.evaluate("history.replaceState(null, '', location.pathname)")
+    page.reload()
+
+
+def on_a_phone(browser: Any, file: Path, scheme: str, axe: Path | None, images: Path | None) -> Iterator[str]:
+    page, heard = opened(browser, file, scheme, PHONE)
+    yield from above_fold(page, PHONE)
+    picture(page, images, file, f"phone-{scheme}")
+    page.set_viewport_size({"width": NARROWEST, "height": HEIGHTS[PHONE]})
+    page.wait_for_timeout(100)
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    if wide > NARROWEST:
+        yield f"{wide} pixels wide on a phone of {NARROWEST}"
+    if axe:
+        yield from (f"phone, {scheme}: {fault}" for fault in hindrances(page, axe))
+    yield from heard
+    page.context.close()
+
+
+def above_fold(page: Any, width: int) -> Iterator[str]:
+    """Cause, place, fix and worth of the first finding are in sight at once; where there is none, the verdict is."""
+    first = page.locator(".finding summary h3, .finding summary .headline, .verdict")
+    shown = page.locator(".finding").first.locator("h3, .headline") if page.locator(".finding").count() else first
+    for one in shown.all()[:2]:
+        box = one.bounding_box()
+        if not box or box["y"] + box["height"] > HEIGHTS[width]:
+            yield f"the first finding is below the fold at {width} pixels"
 
 
 def opened(browser: Any, file: Path, scheme: str, width: int, scripts: bool = True) -> tuple[Any, list[str]]:
     """The page, and a list that fills with what it says on the console or asks of the network."""
     context = browser.new_context(
-        viewport={"width": width, "height": 900}, color_scheme=scheme, java_script_enabled=scripts
+        viewport={"width": width, "height": HEIGHTS[width]}, color_scheme=scheme, java_script_enabled=scripts
     )
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     page, heard = context.new_page(), []
@@ -137,13 +178,14 @@ def works(page: Any) -> Iterator[str]:
         yield "the theme does not change"
     page.click("#theme")
     if page.locator("main pre").count():
+        page.evaluate("document.querySelectorAll('.finding').forEach(box => { box.open = true; })")
         page.locator(".copied > .copy").first.click()
         page.wait_for_timeout(100)
         text = page.evaluate("navigator.clipboard.readText()")
         if text.strip() != page.locator("main pre").first.inner_text().strip():
             yield "copying gives another text"
-    if page.locator(".timeline").count():
-        timeline, said = page.locator(".timeline").first, page.locator(".timeline output").first
+    if page.locator(".timeline:visible").count():
+        timeline, said = page.locator(".timeline:visible").first, page.locator(".timeline output:visible").first
         whole = said.inner_text()
         timeline.locator(".lanes").focus()
         page.keyboard.press("+")
@@ -158,7 +200,7 @@ def works(page: Any) -> Iterator[str]:
         if not timeline.locator(".tip").is_visible():
             yield "the keyboard shows no tooltip"
         page.keyboard.press("Escape")
-        timeline.locator(".lane-gpu .track").first.hover()
+        timeline.locator(".lane-gpu .track, .lane-stream .track").first.hover()
         if not timeline.locator(".tip").is_visible():
             yield "the pointer shows no tooltip"
         page.mouse.wheel(0, -200)
@@ -169,8 +211,11 @@ def works(page: Any) -> Iterator[str]:
 
 def without_scripts(browser: Any, file: Path) -> Iterator[str]:
     page, _ = opened(browser, file, "light", DESK, scripts=False)
-    if not page.locator(".verdict").inner_text().strip():
+    if not page.locator("h1 + *").inner_text().strip():
         yield "no verdict without scripts"
+    hidden = [box for box in page.locator("main table, main .timeline").all() if not box.evaluate(UNFOLDED)]
+    if hidden:
+        yield f"{len(hidden)} tables or timelines are hidden without scripts"
     for track in page.locator(".lane-gpu .track").all():
         if not track.locator("path").count():
             yield "no timeline without scripts"

@@ -57,6 +57,7 @@ SIGNATURES = {
     "profile": "(path=None, *, steps=None, warmup=2, stacks=True, shapes=True, memory=False)",
     "Recording.report": "(self, *, iteration_time=None, rules=(), overrides=None)",
     "Recording.step": "(self)",
+    "Report.plot": "(self)",
     "Report.render": "(self, format='markdown')",
     "Report.save": "(self, path, format=None)",
     "Report.to_dict": "(self)",

@@ -101,6 +101,16 @@ class Report:
         output.to_file(self.render(form.name), place)
         return place
 
+    def plot(self) -> Any:
+        """A matplotlib figure: where the time of the loops goes, an iteration as a timeline, the roofline of profiled
+        kernels; each where there is something to draw. A report that was read from JSON has no timeline.
+
+        Needs the extra `notebook`. Raises GpudiagError where it is missing, and where nothing can be drawn.
+        """
+        from gpudiag.report import figure
+
+        return figure.draw(self.data, self._picture)
+
     def __str__(self) -> str:
         """The verdict and the first findings, a line each."""
         from gpudiag.text.escape import one_line

@@ -26,7 +26,7 @@ NAMED_CLEAR = 12  # causes not found: more are listed by their codes
 FIXES = 2
 NOTES = 2
 INPUTS = 4
-_COMMAND = re.compile(r"(nsys|ncu|gpudiag|python) (-|profile|export|rules|stats|next)")
+_COMMAND = re.compile(r"(nsys|ncu|gpudiag|python|nvidia-smi) (-|profile|export|rules|stats|next)")
 SECTIONS = ("head", "findings", "minor", "loops", "kernels", "notes", "clear", "not_evaluated", "suppressed")
 
 _Coded = TypeVar("_Coded", Finding, Note)

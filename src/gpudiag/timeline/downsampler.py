@@ -36,16 +36,17 @@ class Downsampler:
     def ns(self) -> int:
         return max(1, self.end - self.begin)
 
-    def lanes(self, relation: str, values: Mapping[str, Any]) -> dict[str, tuple[Slice, ...]]:
-        """The relation's slices by lane, in order of time."""
+    def lanes(self, relation: str, values: Mapping[str, Any], most: int | None = None) -> dict[str, tuple[Slice, ...]]:
+        """The relation's slices by lane, in order of time. most: how many it may hold, where that is fewer."""
+        slices = self.slices if most is None else max(1, most)
         given = {"begin": self.begin, "end": self.end, **values}
         wanted = set(re.findall(r"\$(\w+)", relation))
         used = {name: value for name, value in given.items() if name in wanted}
         sizes = self.con.execute(f"select lane, count(*) from ({relation}) group by lane", used).fetchall()
         total, least = sum(size for _, size in sizes), 0
-        if total > self.slices:
+        if total > slices:
             # A lane holds about two slices a bucket: one that fills it, or the short ones together, a slice a kind.
-            least = -(-self.ns * 2 * len(sizes) // self.slices)
+            least = -(-self.ns * 2 * len(sizes) // slices)
         found: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
         for lane, *slice_ in self.con.execute(_MERGED.format(relation=relation), {**used, "least": least}).fetchall():
             found[lane].append(tuple(slice_))

@@ -32,7 +32,7 @@ def draw(con: Connection, run: Run, findings: Sequence[Finding], ledger: GainCal
         iteration = tracks.usual_iteration(con, loop.id)
         if iteration:
             own = [mark for f in findings if f.gain.loop == loop.id for mark in pointed[f.rank]]
-            drawn.append(tracks.of_iteration(con, f"loop{loop.id}", iteration, loop, own))
+            drawn.append(tracks.of_iteration(con, f"loop{loop.id}", iteration, loop, own, len(shown[:LOOPS])))
     main = tracks.usual_iteration(con, run.loops[0].id) if run.loops else None
     undrawn = len(shown[LOOPS:])
     everything = [mark for marks in pointed.values() for mark in marks]

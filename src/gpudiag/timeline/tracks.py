@@ -15,8 +15,9 @@ from gpudiag.timeline.model import Row, Slice, Timeline
 
 Connection = duckdb.DuckDBPyConnection
 
-SLICES_ITERATION = 5000  # more are drawn together: a page has to stay small, and nobody reads more
-SLICES_RUN = 1500
+SLICES_ITERATION = 2000  # in the rows of one kind; more are drawn together: a page stays below 400 kB
+SLICES_RUN = 700
+SLICES_MARKED = 0.5  # of those, for all findings together
 DEPTH = 6  # nested ranges drawn, in an iteration and in the run
 DEPTH_RUN = 2
 STREAMS = 6
@@ -60,9 +61,14 @@ def usual_iteration(con: Connection, loop: int) -> Iteration | None:
     return Iteration(*row) if row else None
 
 
-def of_iteration(con: Connection, key: str, iteration: Iteration, loop: Loop, marks: Sequence[Marks]) -> Timeline:
-    """One iteration of the loop: findings, ranges, host calls, what the GPU did, streams."""
-    downsampler = Downsampler(con, iteration.start, iteration.end, SLICES_ITERATION)
+def of_iteration(
+    con: Connection, key: str, iteration: Iteration, loop: Loop, marks: Sequence[Marks], timelines: int = 1
+) -> Timeline:
+    """One iteration of the loop: findings, ranges, host calls, what the GPU did, streams.
+
+    timelines: how many loops are drawn, which share the slices of a page.
+    """
+    downsampler = Downsampler(con, iteration.start, iteration.end, SLICES_ITERATION // timelines)
     given = {"thread": iteration.thread, "deepest": DEPTH}
     process = (
         iteration.process if loop.processes == 1 else None
@@ -115,7 +121,7 @@ def of_run(
         given = {"thread": iteration.thread, "deepest": DEPTH_RUN}
         rows += _phases(downsampler, iteration.process, loops)
         places = tuple(sorted(Slice(one.start - downsampler.begin, one.ns, "drawn", -1, 1) for one in drawn))
-        rows.append(Row("drawn", "phase", "drawn above", places))
+        rows.append(Row("drawn", "phase", "drawn by itself", places))
         rows += _findings(downsampler, marks, None)
         rows += _ranges(downsampler, given)
         rows += _calls(downsampler, "api_call", [iteration.thread], iteration.thread)
@@ -148,9 +154,11 @@ def together(downsampler: Downsampler) -> list[str]:
 def _findings(downsampler: Downsampler, marks: Sequence[Marks], process: int | None) -> Iterable[Row]:
     """A line a finding, in the report's order; those that have nothing here are left out."""
     found: dict[int, list[Slice]] = {}
+    most = int(SLICES_MARKED * downsampler.slices / max(1, len(marks)))
     by_rank = {mark.finding.rank: mark.finding for mark in marks}
     for mark in marks:
-        lanes = downsampler.lanes(relations.marks(mark.on), {"ids": mark.ids, "process": process, "kind": mark.kind})
+        given = {"ids": mark.ids, "process": process, "kind": mark.kind}
+        lanes = downsampler.lanes(relations.marks(mark.on), given, most)
         slices = lanes.get("mark", ())
         found.setdefault(mark.finding.rank, []).extend(_joined(slices) if mark.kind == "idle_mark" else slices)
     for rank in sorted(found):

@@ -14,11 +14,12 @@ import samples
 from captures import report_of
 from evaluation.corpus import CAPTURES
 from gpudiag import pipeline
-from gpudiag.model import Report
+from gpudiag.model import Kernel, Report
 from gpudiag.report import formats, json_format, markdown
-from gpudiag.report.html import page
-from gpudiag.report.html.roofline import rooflines
+from gpudiag.report.html import page, tables
+from gpudiag.report.html.roofline import CLOCKS, roofline
 from gpudiag.report.html.track import WIDTH, drawing
+from gpudiag.timeline import tracks
 from gpudiag.timeline.model import FixPreview, Name, Picture, Row, Slice, Timeline
 
 HOSTILE = '</script><img src=x onerror="alert(1)">\u202e--><svg onload=alert(2)>{{ 7 * 7 }}\x1b[31m\'"`*_&lt;'
@@ -113,6 +114,14 @@ def test_the_page_is_whole_and_every_link_in_it_lands(drawn: str) -> None:
     assert set(inside) <= set(ids)
 
 
+def test_a_kernel_of_the_table_is_found_on_the_timeline(real: tuple[Report, Picture | None], drawn: str) -> None:
+    listed = {row.full for row in tables.by_kernel(real[0]).rows if row.full}
+    named: set[str] = set()
+    for one in Parsed(drawn).inside["script"][:-1]:
+        named |= {names[-1] for names in json.loads(one)["names"]}  # the script compares full names
+    assert listed and listed <= named
+
+
 def test_it_says_what_the_markdown_report_says(real: tuple[Report, Picture | None], drawn: str) -> None:
     said = re.sub(r"\W+", " ", Parsed(drawn).text)
     for finding in real[0].findings:
@@ -143,7 +152,7 @@ def test_nothing_is_loaded_and_only_this_pages_script_runs(drawn: str) -> None:
 
 
 def test_a_page_of_a_small_capture_stays_small(drawn: str) -> None:
-    assert len(drawn.encode()) < 1_000_000
+    assert len(drawn.encode()) <= 400_000
 
 
 def test_hostile_names_stay_text() -> None:
@@ -185,15 +194,67 @@ def test_the_static_drawing_has_a_bound_whatever_is_drawn() -> None:
     assert len(drawing(spread, 1_000_000)) < 30 * WIDTH
 
 
+def crowded(key: str, ns: int, slices: int, loop: int | None) -> Timeline:
+    """Synthetic: a timeline with as many slices of every kind of row as the capture's reader gives."""
+    step = ns // slices
+    busy = tuple(Slice(at * step + at % 97, step - 977, "kernel", at % 90, 1 + at % 7) for at in range(slices))
+    half = tuple(Slice(at * 2 * step, step, "mark", -1, 1) for at in range(slices // 2))
+    groups = [("finding", half), *((group, busy) for group in ("nvtx", "host", "gpu", "stream"))]
+    rows = tuple(Row(group, group, group, own, rank=1 if group == "finding" else None) for group, own in groups)
+    return Timeline(key, 0, ns, rows, tuple(Name(f"k{at}", f"void k{at}<{'x' * 150}>") for at in range(90)), loop)
+
+
+def test_a_page_of_the_most_that_is_drawn_stays_small() -> None:
+    whole = Picture(
+        (crowded("loop1", 25_000_000, tracks.SLICES_ITERATION, 1),),
+        crowded("run", 3_740_000_000, tracks.SLICES_RUN, None),
+    )
+    text = page.render(samples.launch_bound(), whole)
+    assert 250_000 < len(text.encode()) <= 400_000  # the least: so that it tells something
+
+
+def test_the_script_can_tell_where_each_slice_starts() -> None:
+    timeline = crowded("loop1", 100_000, 9, 1)
+    drawn = Parsed(page.render(samples.launch_bound(), Picture((timeline,))))
+    for row, data in zip(timeline.rows, json.loads(drawn.inside["script"][0])["rows"], strict=True):
+        end, starts = 0, []
+        for at in range(0, len(data), 5):  # start, length, kind, name, count
+            starts.append(data[at] + end)
+            end = starts[-1] + data[at + 1]
+        assert starts == [one.start for one in row.slices]
+
+
 def test_a_kernel_is_drawn_at_its_intensity_and_bandwidth() -> None:
     report = report_of(CAPTURES / "stencil_spills" / "slow.raw.csv.xz")
-    (roof,) = rooflines(report.run.kernels)
+    drawing = roofline(report.run.kernels)
+    assert drawing
+    (roof,) = drawing.roofs
     facts = report.run.kernels[0].facts
     assert roof.ridge == f"{facts['ridge']:.0f}"
-    dot = roof.dots[0]
+    dot = drawing.dots[0]
     assert float(dot.x.rstrip("%")) < float(roof.ridge_x.rstrip("%"))  # fewer operations a byte than the ridge
-    assert float(dot.y.rstrip("%")) > float(roof.roof_y.rstrip("%"))  # below the roof
+    assert float(dot.y.rstrip("%")) > float(drawing.roof_y.rstrip("%"))  # below the roof
     assert f"{facts['dram_pct']:.0f} %" in dot.summary
+
+
+def measured(name: str, precision: str, ridge: float, **facts: float) -> Kernel:
+    """Synthetic."""
+    known = {"intensity": 3.0, "dram_pct": 60.0, "limit": "dram", "busy_pct": 60.0, "precision": precision}
+    return Kernel(name=name, launches=1, duration_ms=1.0, facts={**known, "ridge": ridge, **facts})
+
+
+def test_all_kernels_are_on_one_roofline() -> None:
+    kernels = [measured(f"k{at}", "fp32", 13.0 + at / 10) for at in range(12)]  # at other clocks, on one GPU
+    kernels += [measured("double", "fp64", 7.0), measured("integers", "fp32", 13.0, intensity=0.0)]
+    drawing = roofline(kernels)
+    assert drawing
+    assert [roof.precision for roof in drawing.roofs] == ["single-precision", "double-precision"]
+    assert [dot.kind for dot in drawing.dots] == [0] * 12 + [1]
+    assert [dot.number for dot in drawing.dots] == [*range(1, 11), 0, 0, 0]
+    assert drawing.missing == 1
+    other_gpu = roofline([*kernels, measured("elsewhere", "fp32", 14.1 * CLOCKS)])
+    assert other_gpu and len(other_gpu.roofs) == 3
+    assert roofline([kernels[-1]]) is None
 
 
 def test_explain_writes_a_page_with_timelines(tmp_path: Path) -> None:

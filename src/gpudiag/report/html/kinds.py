@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 from gpudiag.model.vocabulary import BUDGET
+from gpudiag.report.html.markup import asset
 
 WORDS = {
     "mark": "a finding points here",
@@ -12,7 +15,7 @@ WORDS = {
     "teardown": "after it",
     "warm_up": "warm-up iteration",
     "iteration": "iteration",
-    "drawn": "drawn above",
+    "drawn": "drawn by itself",
     "range": "NVTX range",
     "launch": "launch",
     "wait": "wait",
@@ -38,3 +41,15 @@ GAIN = {
 }
 ALL = {**WORDS, **GPU}
 ORDER = tuple(ALL)
+
+
+def colours() -> dict[str, str]:
+    """The colour that the style sheet gives each kind on a light ground, for drawings outside the page."""
+    style = asset("page.css")
+    named = dict(re.findall(r"--([a-z-]+): light-dark\((#[0-9a-f]{6})", style))
+    found: dict[str, str] = {}
+    for selectors, fill in re.findall(r"^(\.k-[^{]+) \{ fill: ([^;]+); \}$", style, re.MULTILINE):
+        colour = re.search(r"var\(--([a-z-]+)\)|(#[0-9a-f]{6})", fill)
+        if colour:
+            found |= dict.fromkeys(re.findall(r"\.k-([a-z_]+)", selectors), colour[2] or named[colour[1]])
+    return found

@@ -50,10 +50,11 @@ def data(value: Any) -> Markup:
 
 
 @cache
-def asset(file: str) -> str:
-    """A style sheet or script of ours, as it stands in the page."""
-    text = (resources.files("gpudiag.report.html") / "assets" / file).read_text("utf-8")
-    return f"\n{text.strip()}\n"
+def asset(*files: str) -> str:
+    """A style sheet or script of ours, as it stands in the page: one after the other."""
+    folder = resources.files("gpudiag.report.html") / "assets"
+    text = "\n\n".join((folder / file).read_text("utf-8").strip() for file in files)
+    return f"\n{text}\n"
 
 
 def digest(text: str) -> str:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from gpudiag.model import Finding, Loop, Report
 from gpudiag.report import markdown
-from gpudiag.report.html import fix_preview, kinds, roofline, track
+from gpudiag.report.html import fix_preview, kinds, roofline, tables, track
 from gpudiag.report.html.markup import asset, block, digest, environment, inline, trusted
 from gpudiag.report.wording import words
 from gpudiag.text import escape
@@ -23,6 +23,7 @@ NO_WORK = "There is none: a timeline comes from Nsight Systems, and nothing was 
 ITERATION_BEGINS = (
     "The replay starts where an iteration begins, so kernel positions may differ from the timeline above."
 )
+SCRIPTS = ("page", "selection", "tables", "strip", "drawing", "timeline", "figures")  # one script, in this order
 REST = (
     ("minor", "Smaller things"),
     ("clear", "Not found"),
@@ -54,7 +55,7 @@ def render(report: Report, picture: Picture | None = None) -> str:
     shown = [*picture.loops, *([picture.overview] if picture.overview else [])] if picture else []
     fix = fix_preview.timeline(picture.preview) if picture and picture.preview else None
     rest = [(name, title, block(markdown.section(name, seen))) for name, title in REST]
-    style, script = asset("page.css"), asset("page.js")
+    style, script = asset("page.css"), asset(*(f"{part}.js" for part in SCRIPTS))
     findings = [_finding(summary, seen, shown) for summary in seen["findings"]]
     view = {
         **seen,
@@ -73,8 +74,9 @@ def render(report: Report, picture: Picture | None = None) -> str:
         ),
         "preview": track.view(fix) if fix else None,
         "fix_preview_text": _fix_preview_text(report, fix) if fix else "",
+        **tables.views(report, seen),
         "kernels_text": block(markdown.section("kernels", seen)),
-        "rooflines": roofline.rooflines(seen["kernels"]),
+        "roofline": roofline.roofline([*seen["kernels"], *seen["small_kernels"], *seen["other_kernels"]]),
         "stalls": [kernel for kernel in seen["explained_kernels"] if kernel.stalls],
         "before_findings": block(markdown.section("before_findings", seen)),
         "findings": findings,
@@ -92,7 +94,9 @@ def _contents(view: Mapping[str, Any], rest: Mapping[str, str]) -> list[Link]:
         Link("timeline", "Timeline"),
         Link("after", "After the first fix") if view["preview"] else None,
         Link("time", "Time") if view["budgets"] else None,
-        Link("kernels", "Kernels") if view["kernels_text"] else None,
+        Link("by-line", "By line") if view["by_line"] else None,
+        Link("by-kernel", "By kernel") if view["by_kernel"] else None,
+        Link("kernels", "Kernels measured" if view["by_kernel"] else "Kernels") if view["kernels_text"] else None,
     ]
     return [*(link for link in links if link), *(Link(name, title) for name, title in rest.items())]
 

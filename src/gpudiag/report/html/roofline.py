@@ -1,9 +1,10 @@
-"""Profiled kernels under the roofline limits of their GPU, and their stall reasons."""
+"""Profiled kernels under the roofline limits of their GPU: one drawing for all of them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import median
 from typing import NamedTuple
 
 from gpudiag.model import Kernel
@@ -11,48 +12,62 @@ from gpudiag.report.html.markup import name
 from gpudiag.report.wording import kernel_words
 from gpudiag.text.format import num, pct
 
-KERNELS = 10
+NUMBERED = 10  # the longest kernels: they are listed below the drawing
+DRAWN = 200  # kernels, the longest: more would hide one another
+CLOCKS = 1.1  # ridges nearer to each other than this factor differ by the clocks of the launches: one roof
 DECADES = 3  # more need no marks between them
 LEFT, RIGHT, TOP, BOTTOM = 11.0, 97.0, 6.0, 88.0  # percent of the drawing
 
 
 class Dot(NamedTuple):
+    """A kernel. number: its place in the list, 0 where it is not in it; kind: the place of its roof."""
+
     number: int
     name: str
     x: str
     y: str
+    kind: int
     summary: str
+
+
+class Roof(NamedTuple):
+    """A precision's roof: DRAM bandwidth up to the ridge, from there the arithmetic units."""
+
+    precision: str
+    ridge: str
+    ridge_x: str
+    foot_x: str
+    foot_y: str
 
 
 class Roofline(NamedTuple):
     """Places in percent. y is the part of the peak rate of the precision's operations, x operations a byte of DRAM."""
 
-    precision: str
-    ridge: str
-    ridge_x: str
+    roofs: list[Roof]
     roof_y: str
-    foot_x: str
-    foot_y: str
     dots: list[Dot]
     x_ticks: list[tuple[str, str]]
     y_ticks: list[tuple[str, str]]
+    missing: int  # kernels that are not drawn
 
 
-def rooflines(kernels: Sequence[Kernel]) -> list[Roofline]:
-    """A drawing for each precision and roof that the longest kernels were measured against."""
-    groups: dict[tuple[str, float], list[Kernel]] = {}
-    for kernel in kernels[:KERNELS]:
-        facts = kernel.facts
-        if facts.get("intensity", 0) >= kernel_words.AWAKE and facts.get("ridge") and facts.get("dram_pct"):
-            groups.setdefault((facts["precision"], facts["ridge"]), []).append(kernel)
-    return [_drawn(precision, ridge, own) for (precision, ridge), own in groups.items()]
+class Point(NamedTuple):
+    """A kernel by operations a byte and part of the peak rate; roof: the place of its own."""
+
+    kernel: Kernel
+    x: float
+    y: float
+    roof: int
 
 
-def _drawn(precision: str, ridge: float, kernels: Sequence[Kernel]) -> Roofline:
-    at = [(kernel.facts["intensity"], _rate(kernel, ridge)) for kernel in kernels]
-    low_x = _down(min([ridge, *(x for x, _ in at)]) / 2)
-    high_x = _up(max([ridge, *(x for x, _ in at)]) * 2)
-    low_y = _down(min(1.0, *(y for _, y in at)) / 2)
+def roofline(kernels: Sequence[Kernel]) -> Roofline | None:
+    """The drawing of these kernels, the longest first; None where no operations and bytes were counted."""
+    roofs, points = placed(kernels)
+    if not points:
+        return None
+    across = [*(ridge for _, ridge in roofs), *(point.x for point in points)]
+    low_x, high_x = _down(min(across) / 2), _up(max(across) * 2)
+    low_y = _down(min(1.0, *(point.y for point in points)) / 2)
 
     def place_x(x: float) -> str:
         return f"{LEFT + (RIGHT - LEFT) * math.log(x / low_x) / math.log(high_x / low_x):.2f}%"
@@ -60,28 +75,69 @@ def _drawn(precision: str, ridge: float, kernels: Sequence[Kernel]) -> Roofline:
     def place_y(y: float) -> str:
         return f"{BOTTOM - (BOTTOM - TOP) * math.log(y / low_y) / math.log(1 / low_y):.2f}%"
 
-    foot = max(low_x, low_y * ridge)  # where the memory roof enters the drawing
+    def drawn(precision: str, ridge: float) -> Roof:
+        foot = max(low_x, low_y * ridge)  # where the memory roof enters the drawing
+        words = kernel_words.PRECISIONS.get(precision, precision)
+        return Roof(words, num(ridge), place_x(ridge), place_x(foot), place_y(foot / ridge))
+
     dots = [
         Dot(
-            number,
-            name(kernel.name),
-            place_x(x),
-            place_y(max(low_y, min(1.0, y))),
-            f"{num(x)} operations a byte, {pct(y)} of the compute peak, {pct(kernel.facts['dram_pct'] / 100)} of the"
-            f" memory's; nearest limit: {kernel_words.limit(kernel)}",
+            number if number <= NUMBERED else 0,
+            name(point.kernel.name),
+            place_x(point.x),
+            place_y(max(low_y, min(1.0, point.y))),
+            point.roof,
+            _summary(point),
         )
-        for number, (kernel, (x, y)) in enumerate(zip(kernels, at, strict=True), 1)
+        for number, point in enumerate(points, 1)
     ]
     return Roofline(
-        kernel_words.PRECISIONS.get(precision, precision), num(ridge), place_x(ridge), place_y(1.0), place_x(foot),
-        place_y(foot / ridge), dots,
-        [(place_x(x), num(x)) for x in _marks(low_x, high_x)], [(place_y(y), pct(y)) for y in _marks(low_y, 1.0)],
-    )  # fmt: skip
+        [drawn(*roof) for roof in roofs],
+        place_y(1.0),
+        dots,
+        [(place_x(x), num(x)) for x in _marks(low_x, high_x)],
+        [(place_y(y), pct(y)) for y in _marks(low_y, 1.0)],
+        len(kernels) - len(points),
+    )
 
 
-def _rate(kernel: Kernel, ridge: float) -> float:
-    """The part of the peak operations a second: bytes moved times operations for each."""
-    return float(kernel.facts["dram_pct"] / 100 * kernel.facts["intensity"] / ridge)
+def placed(kernels: Sequence[Kernel]) -> tuple[list[tuple[str, float]], list[Point]]:
+    """Roofs, as precision and ridge, and the kernels under them, in their order."""
+    known = [kernel for kernel in kernels if _counted(kernel)][:DRAWN]
+    roofs = _roofs(known)
+    return roofs, [_point(kernel, roofs) for kernel in known]
+
+
+def _counted(kernel: Kernel) -> bool:
+    facts = kernel.facts
+    return bool(facts.get("intensity", 0) >= kernel_words.AWAKE and facts.get("ridge") and facts.get("dram_pct"))
+
+
+def _roofs(kernels: Sequence[Kernel]) -> list[tuple[str, float]]:
+    """Precisions and ridges; launches at other clocks share the roof of the median."""
+    found: list[tuple[str, list[float]]] = []
+    for precision, ridge in sorted((kernel.facts["precision"], kernel.facts["ridge"]) for kernel in kernels):
+        if found and found[-1][0] == precision and ridge <= found[-1][1][0] * CLOCKS:
+            found[-1][1].append(ridge)
+        else:
+            found.append((precision, [ridge]))
+    return [(precision, median(ridges)) for precision, ridges in found]
+
+
+def _point(kernel: Kernel, roofs: Sequence[tuple[str, float]]) -> Point:
+    """Up: the bytes moved, as a part of the bandwidth, times the operations for each, over those at its own ridge."""
+    intensity, ridge = kernel.facts["intensity"], kernel.facts["ridge"]
+    own = [at for at, (precision, _) in enumerate(roofs) if precision == kernel.facts["precision"]]
+    nearest = min(own, key=lambda at: abs(math.log(roofs[at][1] / ridge)))
+    return Point(kernel, intensity, float(kernel.facts["dram_pct"] / 100 * intensity / ridge), nearest)
+
+
+def _summary(point: Point) -> str:
+    return (
+        f"{num(point.x)} operations a byte, {pct(point.y)} of the compute peak,"
+        f" {pct(point.kernel.facts['dram_pct'] / 100)} of the memory's;"
+        f" nearest limit: {kernel_words.limit(point.kernel)}"
+    )
 
 
 def _down(value: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
@@ -14,12 +15,14 @@ from gpudiag.report.wording.words import plural
 from gpudiag.text.format import dur
 from gpudiag.timeline.model import Name, Row, Slice, Timeline
 
-WIDTH = 4000  # units across the static drawing
+WIDTH = 2000  # units across the static drawing
 LOW = 0.55  # of a row's height: where the idle time that a finding explains begins, below the finding's own marks
 TICKS = 6
 LISTED = 20  # operations in the table
+FULL = 200  # characters of a full name, which the store's readers keep: by it the script finds a kernel of the tables
 HEIGHTS = {"finding": 14, "phase": 14, "nvtx": 16, "host": 18, "gpu": 24, "stream": 18, "length": 24, "interval": 8}
 LEGENDS = {"finding": "Findings", "phase": "Phases", "host": "CUDA calls", "gpu": "GPU", "stream": "Streams"}
+_FIRST = Slice(0, 0, "", -1, 0)  # what the first slice of a row counts from
 _DETAIL = ("host", "stream", "nvtx")
 
 
@@ -83,7 +86,7 @@ def _legend(timeline: Timeline) -> list[tuple[str, list[tuple[str, str]]]]:
 
 
 def _shown(one: Name) -> tuple[str, str]:
-    return name(one.short), name(one.full, 160)
+    return name(one.short), name(one.full, FULL)
 
 
 def _lane(timeline: Timeline, row: Row, first: bool) -> Lane:
@@ -147,7 +150,9 @@ def _longest(timeline: Timeline, names: Sequence[tuple[str, str]]) -> list[Liste
 
 
 def _data(timeline: Timeline, names: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Return the script's data: slices as runs of start, length, kind, name and count."""
+    """Return the script's data: slices as runs of start, length, kind, name and count; a start counts from the end of
+    the slice before, which is shorter.
+    """
     used = sorted({slice_.kind for row in timeline.rows for slice_ in row.slices}, key=kinds.ORDER.index)
     place = {kind: at for at, kind in enumerate(used)}
     return {
@@ -155,7 +160,11 @@ def _data(timeline: Timeline, names: Sequence[tuple[str, str]]) -> dict[str, Any
         "kinds": [[kind, kinds.ALL[kind]] for kind in used],
         "names": [[short] if short == full else [short, full] for short, full in names],
         "rows": [
-            [part for p in row.slices for part in (p.start, p.ns, place[p.kind], p.name, p.many)]
+            [
+                part
+                for before, p in pairwise((_FIRST, *row.slices))
+                for part in (p.start - before.start - before.ns, p.ns, place[p.kind], p.name, p.many)
+            ]
             for row in timeline.rows
         ],
     }

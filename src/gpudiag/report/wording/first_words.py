@@ -50,8 +50,9 @@ class FindingRow(NamedTuple):
 
 
 def lead(report: Report) -> str:
-    """The verdict, where the rows below do not say the same."""
-    return "" if report.findings and report.verdict.state == "problems" else report.verdict.text
+    """The verdict, where the rows below do not say the same. Without timeline or kernels it says what is missing."""
+    said = report.findings and report.verdict.state == "problems" and (report.run.loops or report.run.kernels)
+    return "" if said else report.verdict.text
 
 
 def loop_line(loop: Loop) -> LoopLine:

@@ -24,8 +24,8 @@ from fuzz.given import Given, Sound, random_of
 from fuzz.samples import Samples
 
 READERS: Mapping[str, int] = {
-    "sqlite": 22, "parquet": 6, "ncu-csv": 12, "ncu-rep": 5, "trace": 10, "packed": 8, "report": 16, "config": 9,
-    "rules": 2, "unknown": 10,
+    "sqlite": 20, "parquet": 6, "ncu-csv": 11, "ncu-rep": 4, "trace": 10, "packed": 8, "report": 15, "config": 8,
+    "rules": 2, "unknown": 9, "smi": 4, "cprofile": 3,
 }  # fmt: skip
 """Reader → its part of all inputs, in percent."""
 OUTPUTS = {"json": 50, "html": 15, "twice": 10, "shuffled": 10, "paged": 15}
@@ -73,10 +73,10 @@ def _names(reader: str, random: Random, count: int) -> list[str]:
             ["parquet:columns"] * 4 + ["parquet:times"] * 3 + ["parquet:files", "parquet:content", "parquet:content"],
             k=count,
         )
-    if reader == "ncu-csv":
+    if reader in ("ncu-csv", "smi"):
         of_pages = [f"page:{name}" for name in sorted(pages.STEPS)] * 2 + ["page:written"] * 2
         return random.choices(of_bytes, k=count) if random.random() < 0.25 else random.choices(of_pages, k=count)
-    if reader == "ncu-rep":
+    if reader in ("ncu-rep", "cprofile"):
         return random.choices(of_bytes, k=count)
     if reader == "packed":
         if random.random() < 0.01:
@@ -134,6 +134,13 @@ def _start(plan: Plan, samples: Samples) -> Given:  # noqa: C901  a list of choi
         return Given(files, ["explain", f"@{parquetfolders.FOLDER.rstrip('/')}"], next(iter(files)))
     if plan.reader == "ncu-csv":
         return given("pages")
+    if plan.reader in ("smi", "cprofile"):
+        made = given(plan.reader)
+        if plan.sample % 3 == 0:  # beside a timeline
+            name, files = one("exports", 1)
+            made.files |= files
+            made.words += [f"@{other}" for other in files]
+        return made
     if plan.reader == "ncu-rep":
         return given("ncu-rep")
     if plan.reader == "trace":

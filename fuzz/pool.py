@@ -96,7 +96,8 @@ class Pool:
                 serve(build, form, folder, writing)
                 status = 0
             except BaseException:  # noqa: BLE001  the parent has to hear of it
-                os.write(writing, json.dumps({"outcome": "broken", "detail": traceback.format_exc()[-4000:]}).encode())
+                said = {"outcome": "broken", "kind": "the fuzzer failed", "detail": traceback.format_exc()[-4000:]}
+                os.write(writing, json.dumps(said).encode())
             finally:
                 os._exit(status)
         os.close(writing)

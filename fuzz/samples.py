@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
+import pstats
 import sqlite3
 import sys
 from contextlib import closing, suppress
@@ -33,6 +34,10 @@ PAGES = (
     "float64_literals/slow",
 )
 TRACES = ("elementwise_chain/fixed", "elementwise_chain/slow", "rollout_eager/slow", "loader_without_workers/fixed")
+LOGS = ("ddp_slow_rank", "healthy_graph_decode")
+PROFILES = ("game_of_life_small/slow",)
+READINGS = 120  # lines that are kept of a log of nvidia-smi
+FUNCTIONS = 200  # that are kept of a profile of cProfile
 CALLS = 300  # of the CUDA API that are kept of an export
 LAUNCHES = 6  # that are kept of a page
 TIMED = 3000  # that are kept of a trace
@@ -157,6 +162,14 @@ def small_trace(content: bytes) -> bytes:
     return json.dumps(stated).encode()
 
 
+def small_profile(content: bytes, file: Path) -> None:
+    """Write the first functions of a profile of cProfile, which the project itself recorded."""
+    file.write_bytes(content)
+    kept: Any = pstats.Stats(str(file))
+    kept.stats = dict(list(kept.stats.items())[:FUNCTIONS])
+    kept.dump_stats(file)
+
+
 def parquet_folder(export: bytes, folder: Path) -> None:
     """An export as the folder that `nsys export --type=parquetdir` writes, of types that fit."""
     import polars as pl
@@ -192,7 +205,7 @@ def made_up_report(random: Random) -> bytes:
 
 def make(folder: Path, corpus: Path | None, few: bool) -> None:
     """Write every sample below the folder, a folder a kind. Run by a process of its own: it starts threads."""
-    for kind in ("exports", "pages", "parquet", "reports", "baselines", "ncu-rep", "traces"):
+    for kind in ("exports", "pages", "parquet", "reports", "baselines", "ncu-rep", "traces", "smi", "cprofile"):
         (folder / kind).mkdir()
     for name in EXPORTS[: 5 if few else None]:
         content = unpacked(CAPTURES / f"{name}.sqlite.xz")
@@ -204,6 +217,14 @@ def make(folder: Path, corpus: Path | None, few: bool) -> None:
     for name in TRACES[: 2 if few else None]:
         made = small_trace(unpacked(CAPTURES / f"{name}.pt.trace.json.xz"))
         (folder / "traces" / f"{name.replace('/', '.')}.json").write_bytes(made)
+    for name in LOGS[: 1 if few else None]:
+        for log in ("smi.csv", "dmon.txt"):
+            made = b"".join(unpacked(CAPTURES / name / f"{log}.xz").splitlines(keepends=True)[:READINGS])
+            (folder / "smi" / f"{name}.{log}").write_bytes(made)
+    for name in PROFILES:
+        small_profile(
+            unpacked(CAPTURES / f"{name}.pstats.xz"), folder / "cprofile" / f"{name.replace('/', '.')}.pstats"
+        )
     (folder / "ncu-rep" / "made-up.ncu-rep").write_bytes(made_up_report(random_of("ncu-rep")))
     if corpus:
         _from_corpus(folder, corpus)

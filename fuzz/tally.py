@@ -21,6 +21,7 @@ COUNTS, PAGE = DOCS / "fuzzing.json", DOCS / "fuzzing.md"
 WHAT = {
     "sqlite": "Nsight Systems export, SQLite", "parquet": "Nsight Systems export, Parquet folder",
     "ncu-csv": "Nsight Compute page, CSV", "ncu-rep": "Nsight Compute report",
+    "smi": "log of nvidia-smi, also beside an export", "cprofile": "file of cProfile, also beside an export",
     "packed": "any of them as .gz, .xz or .zst", "report": "saved report, also two compared",
     "config": "gpudiag.toml and a baseline", "rules": "folder of rules, views and remedies",
     "unknown": "other files, pipes, links, strange names",

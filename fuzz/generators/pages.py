@@ -109,9 +109,9 @@ def lines(rows: Rows, random: Random) -> None:
 def cut(rows: Rows, random: Random) -> None:
     """Rows that end early, as when a disk was full: the last one, or some in the middle."""
     for at in random.sample(range(len(rows)), min(len(rows), random.choice((1, 1, 3)))):
-        if at:
+        if at and rows[at]:
             rows[at] = rows[at][: random.randrange(1, len(rows[at]) + 1)]
-            if rows[at] and random.random() < 0.5:
+            if random.random() < 0.5:
                 rows[at][-1] = rows[at][-1][: len(rows[at][-1]) // 2]
 
 

@@ -165,6 +165,7 @@ def _found_nothing(
     """The rules whose cause is absent, and those of which that is not known; with too little work none is absent."""
     from gpudiag.diagnosis import time_tree
     from gpudiag.diagnosis import verdict as verdicts
+    from gpudiag.evaluate.engine import LOG
     from gpudiag.model import Unevaluated
 
     clear = tuple(outcome.rule for outcome in evaluation.clear)
@@ -177,8 +178,11 @@ def _found_nothing(
     # Nothing was seen that could be clear.
     if not run.kernels and verdicts.too_little(con, run, library.setting_values):
         too_little = "too little GPU work was recorded"
-        not_evaluated += [Unevaluated(code=rule.code, title=rule.title, reason=too_little) for rule in clear]
-        return (), not_evaluated
+        by_log = tuple(rule for rule in clear if LOG in rule.requires)
+        not_evaluated += [
+            Unevaluated(code=rule.code, title=rule.title, reason=too_little) for rule in clear if rule not in by_log
+        ]
+        return by_log, not_evaluated
     undecided = {rule.code: reason for rule in clear if (reason := time_tree.undecided(rule, run.loops))}
     not_evaluated += [
         Unevaluated(code=rule.code, title=rule.title, reason=undecided[rule.code])

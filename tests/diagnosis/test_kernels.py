@@ -18,7 +18,7 @@ VIEWS = (
     "device_state", "readback_range",
     "device_link", "kernel_roofline", "kernel_waves", "kernel_wait", "call_sample", "loop_sample", "call_place",
     "framework_seen",
-    "kernel_facts",
+    "kernel_facts", "smi_gpu", "python_function_time",
 )  # fmt: skip
 PRICE = {"kind": "expected", "on": "profiles", "expected": ["shrink_kernel"]}
 

@@ -24,6 +24,7 @@ from gpudiag.store.database import create
 REPORT = b"NVIDIA Tegra Profiler Report 36398880.\n" + bytes(100)
 TRACE = json.dumps({"schemaVersion": 1, "traceEvents": [{"ph": "X", "name": "aten::add", "ts": 1, "dur": 2}]}).encode()
 SMI = b"timestamp, name, utilization.gpu [%], memory.used [MiB]\n2026/01/01 00:00:00.000, NVIDIA H200, 3 %, 4 MiB\n"
+DMON = b"# gpu    pwr  gtemp  mtemp     sm    mem\n    0    70     30     30      1      2\n"
 TABLE = b"Mon Jan  5 10:00:00 2026\n+----+\n| NVIDIA-SMI 550.54    Driver Version: 550.54    CUDA Version: 12.4 |\n"
 STATS = b"Processing [a.sqlite] with [cuda_api_sum.py]...\n\n ** CUDA API Summary (cuda_api_sum):\n"
 PSTATS = marshal.dumps({("a.py", 1, "f"): (1, 1, 0.1, 0.1, {})})
@@ -39,8 +40,25 @@ NCU = b'==PROF== Connected\n"ID","Process ID","Process Name","Host Name","Kernel
         (b"NVR\x00\x02\x00", "ncu_rep"),
         (TRACE, "torch"),
         (b'[{"cat": "cpu_op", "ph": "X", "ts": 1}]', "torch"),
+        (SMI, "smi"),
+        (b"\xff\xfe" + SMI.decode().encode("utf-16-le"), "smi"),
+        (b"Failed to initialize NVML\n" + SMI, "smi"),
+        (DMON, "smi"),
+        (PSTATS, "cprofile"),
     ],
-    ids=["nsys-rep", "ncu-csv", "ncu-csv-bom", "ncu-rep", "torch", "torch-list"],
+    ids=[
+        "nsys-rep",
+        "ncu-csv",
+        "ncu-csv-bom",
+        "ncu-rep",
+        "torch",
+        "torch-list",
+        "smi",
+        "smi-utf16",
+        "smi-after-errors",
+        "dmon",
+        "pstats",
+    ],
 )
 def test_supported_formats_whatever_the_name(tmp_path: Path, content: bytes, kind: str) -> None:
     file = tmp_path / "data.txt"
@@ -51,15 +69,17 @@ def test_supported_formats_whatever_the_name(tmp_path: Path, content: bytes, kin
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b'{"other": [{"ph": "X"}]}', "a trace for Chrome"), (b'{"a": 1}', "this is JSON"), (SMI, "nvidia-smi log"),
-        (b"\xff\xfe" + SMI.decode().encode("utf-16-le"), "nvidia-smi log"), (TABLE, "nvidia-smi's table"),
-        (b"# gpu    pwr  gtemp  mtemp     sm    mem\n    0    70     30     30      1      2\n", "nvidia-smi log"),
-        (STATS, "nsys stats"), (PSTATS, "cProfile"), (b"PAR1aaaa", "single Parquet"), (b"", "empty"),
+        (b'{"other": [{"ph": "X"}]}', "a trace for Chrome"), (b'{"a": 1}', "this is JSON"),
+        (TABLE, "nvidia-smi's table, which names no clocks and is not read; record `nvidia-smi --query-gpu="),
+        (b"==============NVSMI LOG==============\n", "nvidia-smi -q"), (SMI.partition(b"\n")[2], "without its header"),
+        (b"# gpu         pid   type     sm\n# Idx           #    C/G      %\n", "nvidia-smi pmon"),
+        (b'Field "clocks" is not a valid field to query.\n', "only an error"),
+        (STATS, "nsys stats"), (b"PAR1aaaa", "single Parquet"), (b"", "empty"),
         (NCU.replace(b",", b";"), "separated by semicolons"),
         (b"\x89HDF\r\n\x1a\n", "HDF5"), (b"hello\n", "not a profile"), (bytes(range(256)), "not a profile"),
     ],
-    ids=["trace", "json", "smi", "smi-utf16", "smi-table", "smi-dmon", "stats", "pstats", "parquet", "empty",
-         "semicolons", "hdf5", "text", "binary"],
+    ids=["trace", "json", "smi-table", "smi-q", "smi-no-header", "smi-pmon", "smi-error", "stats", "parquet",
+         "empty", "semicolons", "hdf5", "text", "binary"],
 )  # fmt: skip
 def test_what_is_not_read_is_named(tmp_path: Path, content: bytes, words: str) -> None:
     file = tmp_path / "data.sqlite"

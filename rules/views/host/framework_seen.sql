@@ -9,6 +9,10 @@ with text as (
   union
   select frame.file
   from (select unnest(frames) as frame from (select frames from py_sample using sample 2000 rows (reservoir, 1)))
+  union
+  -- of a profile of the CPU, what takes time: it names all packages that were merely imported, too
+  select file
+  from (select file from cpu_function order by self_ns desc, id limit 100)
 ),
 -- patterns in a column would be compiled anew for every text
 seen as (
@@ -45,6 +49,7 @@ where framework is not null
 union all
 select case
   when exists (from py_sample)
+    or exists (from cpu_function)
     or exists (
       from process p
       where p.id in (select process from gpu_op)

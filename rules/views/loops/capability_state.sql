@@ -1,5 +1,5 @@
 -- What a capture could have seen.
---   input_kind: nsys or ncu
+--   input_kind: nsys, ncu, torch or smi
 --   name: the kind of evidence
 --   state: recorded, not_recorded or unknown
 --   how: how that is known

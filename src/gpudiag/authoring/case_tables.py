@@ -23,6 +23,7 @@ _NS = 1000  # nanoseconds in the microsecond that cases are written in
 # What other rows may refer to without saying more about it.
 _IMPLIED = ("input", "device", "process", "thread", "stream")
 _COUNTED = {("iteration", "ordinal"), ("kernel_profile", "ordinal")}
+_NUMBERED = {("smi_sample", "reading")}  # by its repetition: fields of one reading are rows of their own
 MAX_REPEAT = 10_000  # rows that `repeat` may write: far more than a smell needs to show
 
 
@@ -56,6 +57,8 @@ def _expand(name: str, rows: Rows) -> Rows:
             for column in columns:
                 if (name, column) in _COUNTED:
                     copy.setdefault(column, len(expanded))
+                if (name, column) in _NUMBERED:
+                    copy.setdefault(column, iteration)
             copy["label"], copy["iteration"] = row.get("label"), iteration
             expanded.append(copy)
     return expanded

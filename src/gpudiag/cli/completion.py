@@ -15,7 +15,7 @@ HOW_TO = {
     "zsh": """Add to ~/.zshrc, below compinit:  eval "$(gpudiag completion zsh)\"""",
     "fish": "Add to ~/.config/fish/config.fish:  gpudiag completion fish | source",
 }
-CAPTURES = (".nsys-rep", ".qdrep", ".ncu-rep", ".sqlite", ".csv", ".json", ".gz", ".xz", ".zst")
+CAPTURES = (".nsys-rep", ".qdrep", ".ncu-rep", ".sqlite", ".csv", ".pstats", ".json", ".gz", ".xz", ".zst")
 
 
 @click.command(cls=Command, sections={"To set it up": HOW_TO.items(), "Exit codes": (("0", "done"), FAILED)})

@@ -38,8 +38,10 @@ FILE_KINDS = (
     (".sqlite", "its export, `nsys export --type=sqlite`; also packed as .gz, .xz or .zst"),
     ("folder", "its export, `nsys export --type=parquetdir`; or traces of torch.profiler, one of each rank"),
     (".json.gz", "a trace of torch.profiler, `prof.export_chrome_trace`; also plain, or packed as .xz or .zst"),
-    (".ncu-rep", "what `ncu` writes; opened by ncu on the PATH or by `pip install 'gpudiag[ncu]'`"),
+    (".ncu-rep", "what `ncu` writes; opened by ncu on the PATH or by `pip install ncu-report`"),
     (".csv", "its export, `ncu --import FILE --csv --page raw`"),
+    ("a log", "of `nvidia-smi --query-gpu=… --format=csv` or `nvidia-smi dmon`: clocks, power, heat, memory"),
+    (".pstats", "what `python -m cProfile -o FILE` writes: functions of the host"),
     (".json", "one report that was saved before, to print it in another format"),
 )
 EXAMPLES = (

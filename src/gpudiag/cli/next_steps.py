@@ -1,13 +1,14 @@
-"""`gpudiag record` and `gpudiag next`: what to record first, and what then; gpudiag itself records nothing."""
+"""`gpudiag record` and `gpudiag next`: what to record first, and what then; neither records anything."""
 
 from __future__ import annotations
 
 import shlex
 import shutil
-from pathlib import Path, PurePath
+from pathlib import Path
 
 import click
 
+from gpudiag.capture.program import look_at
 from gpudiag.cli.arguments import (
     FILES,
     MEMORY,
@@ -84,8 +85,6 @@ def next_steps(
 TRACE = ("nsys", "profile", "--trace=cuda,nvtx,osrt,cublas,cudnn", "--sample=none", "--cpuctxsw=none")
 PYTHON = ("--python-sampling=true", "--python-sampling-frequency=1000")
 PLACEHOLDER = ("python", "train.py")
-STARTERS = ("python", "torchrun", "accelerate", "deepspeed", "uv", "ipython")
-"""Programs that run Python, by the beginning of their names."""
 MISSING = "nsys is not on this PATH: it comes with the CUDA toolkit and with Nsight Systems.\n\n"
 
 
@@ -107,7 +106,9 @@ def record(command: tuple[str, ...]) -> None:
 def answer(command: tuple[str, ...], *, nsys: bool) -> str:
     """The commands to paste. nsys: whether it is on the PATH."""
     program = command or PLACEHOLDER
-    options = PYTHON if _in_python(program) else ()
+    # A starter that is not installed here is known by the script that it is given.
+    python = look_at(program).python or any(word.endswith(".py") for word in program)
+    options = PYTHON if python else ()
     trace = f"{shlex.join(TRACE)} \\\n    {shlex.join([*options, '-o', 'report', *program])}"
     return (
         f"{'' if nsys else MISSING}"
@@ -117,8 +118,3 @@ def answer(command: tuple[str, ...], *, nsys: bool) -> str:
         "`gpudiag next report.nsys-rep` then says which kernels to measure with Nsight Compute, and how.\n"
         "A trace of torch.profiler (`prof.export_chrome_trace`) can be explained as well.\n"
     )
-
-
-def _in_python(program: tuple[str, ...]) -> bool:
-    """Return whether the program is Python: by what starts it, or by a script among its words."""
-    return PurePath(program[0]).name.startswith(STARTERS) or any(word.endswith(".py") for word in program)

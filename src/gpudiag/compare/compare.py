@@ -38,7 +38,7 @@ def compare(
     if not base or not head:
         raise ValueError("both sides need a report")
     sides = compatibility.side(base), compatibility.side(head)
-    reasons = compatibility.refusals(*sides, base, head, timed=bool(base_times and head_times))
+    reasons = compatibility.refusals(*sides, base, head, settings, timed=bool(base_times and head_times))
     if reasons:
         return _refused(sides, reasons)
     middle = _middle(base), _middle(head)

@@ -65,7 +65,13 @@ def _recorders(reports: Sequence[Report]) -> set[str]:
 
 
 def refusals(
-    base: Side, head: Side, base_reports: Sequence[Report], head_reports: Sequence[Report], *, timed: bool = False
+    base: Side,
+    head: Side,
+    base_reports: Sequence[Report],
+    head_reports: Sequence[Report],
+    settings: Mapping[str, float],
+    *,
+    timed: bool = False,
 ) -> list[str]:
     """Return the reasons to conclude nothing, before any loop is looked at.
 
@@ -93,7 +99,20 @@ def refusals(
     if all(counts) and counts[0] != counts[1]:
         gpus = f"base ran on {_gpus(counts[0])} and head on {_gpus(counts[1])}"
         return [f"{gpus}: an iteration does another part of the work."]
-    return []
+    return _other_clocks(base_reports, head_reports, settings["diff_measured_clock"])
+
+
+def _other_clocks(base: Sequence[Report], head: Sequence[Report], most: float) -> list[str]:
+    """Refuse sides whose GPUs ran at other clocks; known only where each report has a log of nvidia-smi."""
+    if not all(report.run.measured_clocks_mhz for report in (*base, *head)):
+        return []
+    clocks = [median(clock for one in side for clock in one.run.measured_clocks_mhz) for side in (base, head)]
+    apart = abs(clocks[0] - clocks[1]) / max(clocks)
+    if apart <= most:
+        return []
+    ran = f"by the logs of nvidia-smi the GPUs ran at {clocks[0]:,.0f} MHz before and at {clocks[1]:,.0f} MHz now"
+    how = "times follow the clock: record both at one clock (`nvidia-smi --lock-gpu-clocks`)"
+    return [f"{ran}, {pct(apart)} apart, and {how}."]
 
 
 def _gpus(count: int) -> str:

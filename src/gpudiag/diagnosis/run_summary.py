@@ -16,10 +16,14 @@ from gpudiag.library.rule_file import near
 from gpudiag.model import Input, KernelUse, Loop, Note, Run
 from gpudiag.model.vocabulary import BUDGET, FRAMEWORKS
 from gpudiag.selection.summary import selected
-from gpudiag.text.format import base_name, clean, code
+from gpudiag.text.format import base_name, clean, code, pct
 
 Connection = duckdb.DuckDBPyConnection
 
+_DEVICES = """
+select d.name, d.clock_hz from device d join input i on i.id = d.input
+where d.name is not null and i.kind {} 'smi' order by d.id
+"""
 KERNELS = 30
 NAMED = 3
 
@@ -30,10 +34,10 @@ def inputs(con: Connection) -> tuple[Input, ...]:
 
 
 def run(con: Connection, settings: Mapping[str, float], iteration_times: Mapping[str, float]) -> Run:
-    devices = con.execute("select name, clock_hz from device where name is not null order by id").fetchall()
+    devices = con.execute(_DEVICES.format("<>")).fetchall()
     if not devices:  # a kernel page alone names them beside each launch
         rows = con.execute("select distinct device_name from kernel_profile where device_name is not null order by 1")
-        devices = [(name, None) for (name,) in rows.fetchall()]
+        devices = [(name, None) for (name,) in rows.fetchall()] or con.execute(_DEVICES.format("=")).fetchall()
     spans = dict(con.execute('select kind, sum("end" - start) from "window" group by kind').fetchall())
     frameworks = [
         framework for (framework,) in con.execute("select framework from framework_seen order by 1").fetchall()
@@ -43,6 +47,7 @@ def run(con: Connection, settings: Mapping[str, float], iteration_times: Mapping
     return Run(
         devices=tuple(clean(name) for name, _ in devices),
         clocks_mhz=tuple(hz / 1e6 for _, hz in devices if hz),
+        measured_clocks_mhz=_measured_clocks(con),
         span_ms=sum(spans.values()) / 1e6,
         cold_start_ms=spans.get("cold_start", 0) / 1e6,
         **loop_share.of_loops(con, loops),
@@ -52,6 +57,39 @@ def run(con: Connection, settings: Mapping[str, float], iteration_times: Mapping
         programs=_programs(con),
         selection=selected(con),
     )
+
+
+def _measured_clocks(con: Connection) -> tuple[float, ...]:
+    """Median clocks of the GPUs under load, by logs of nvidia-smi."""
+    rows = con.execute(
+        "select clock from smi_gpu where clock > 0 and loaded >= setting('smi_min_readings') order by device"
+    ).fetchall()
+    return tuple(float(clock) for (clock,) in rows)
+
+
+def without_timeline(con: Connection) -> str | None:
+    """Return what logs of nvidia-smi and profiles of cProfile show, in words; None where anything else was given."""
+    kinds = {kind for (kind,) in con.execute("select kind from input").fetchall()}
+    if not kinds or kinds - {"smi", "cprofile"}:
+        return None
+    return ". ".join(part for part in (_of_log(con), _of_profile(con)) if part)
+
+
+def _of_profile(con: Connection) -> str:
+    row = con.execute(
+        "select function, share from python_function_time where share is not null order by share desc, function limit 1"
+    ).fetchone()
+    return f"By cProfile {code(row[0])} takes the most of the host's time, {pct(row[1])}" if row else ""
+
+
+def _of_log(con: Connection) -> str:
+    rows = con.execute("select utilization_pct from smi_gpu order by utilization_pct desc nulls last").fetchall()
+    if not rows:
+        return ""
+    if rows[0][0] is None:
+        return "The log of nvidia-smi does not say whether the GPU had work"
+    which = f" of the busiest of {len(rows)} GPUs" if len(rows) > 1 else ""
+    return f"In the log of nvidia-smi a kernel ran in {pct(rows[0][0] / 100)} of the time{which}"
 
 
 def _programs(con: Connection) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ def places(
     for number, (row, weight) in enumerate(zip(rows, weights, strict=True)):
         nvtx = row.get("nvtx_path") if "nvtx" in rule.locate else None
         kernel = row.get("kernel") if "kernel" in rule.locate else None
-        lines: list[_Line] = _kernel_lines(con, row) if kernel and number < looked_at else []
+        lines: list[_Line] = _kernel_lines(con, row) if kernel and number < looked_at else _function(rule, row)
         lines = lines or (_lines(con, rule, row, loop) if "python" in rule.locate and number < looked_at else [])
         ran = _operator(con, rule, _calls(con, row)) if number < looked_at else _UNKNOWN
         own = Place(nvtx=nvtx, kernel=kernel, operator=ran.operator, module=ran.module, backward=ran.backward)
@@ -58,6 +58,13 @@ def places(
             found.append(own.model_copy(update={"share": weight / total}))
     found.sort(key=lambda place: -(place.share or 0.0))
     return tuple(_merged(found)[:PLACES])
+
+
+def _function(rule: Rule, row: Mapping[str, Any]) -> list[_Line]:
+    """The function that the row itself names, as one of a profile of the CPU does; no sample has to be looked for."""
+    if "python" not in rule.locate or not isinstance(row.get("file"), str):
+        return []
+    return [(clean(row["file"]), row.get("line") or None, clean(str(row.get("function") or "")) or None, 1.0)]
 
 
 def _merged(found: Sequence[Place]) -> list[Place]:
@@ -120,32 +127,26 @@ def _operator(con: Connection, rule: Rule, calls: Sequence[int] | None) -> _Ran:
                     when count(distinct regexp_replace(o.module, '_[0-9]+$', '')) = 1
                     then any_value(regexp_replace(o.module, '_[0-9]+$', '')) end,
                case when count(distinct o.pass) = 1 then any_value(o.pass) = 'backward' end,
-               count(*) / len($calls)
+               count(*) > setting('most_share') * len($calls), min(a.start) as first
         from api_call a join op o on o.id = a.op join name n on n.id = o.name
         where a.id in (select unnest($calls::integer[])) group by n.text
-        order by count(*) desc, min(a.start), n.text
+        order by count(*) desc, first, n.text
         """,
         {"calls": calls},
     ).fetchall()
     if not found:
         return _UNKNOWN
-    text, shapes, module, backward, part = found[0]
-    if part > con.execute("select setting('most_share')").fetchall()[0][0]:
+    text, shapes, module, backward, most, _ = found[0]
+    if most:
         return _Ran(clean(f"{text} {shapes}" if shapes else text), module and clean(module), backward)
-    return _Ran(_row_of_operators(con, calls)) if fused else _UNKNOWN
+    in_order = [name for name, *_ in sorted(found, key=lambda one: (one[-1], one[0]))]
+    return _Ran(_row_of_operators(in_order)) if fused else _UNKNOWN
 
 
-def _row_of_operators(con: Connection, calls: Sequence[int]) -> str | None:
-    """The operators of the kernels, each once, in the order in which they first ran."""
-    names = con.execute(
-        """
-        select n.text from api_call a join op o on o.id = a.op join name n on n.id = o.name
-        where a.id in (select unnest($calls::integer[])) group by n.text order by min(a.start), n.text
-        """,
-        {"calls": calls},
-    ).fetchall()
+def _row_of_operators(names: Sequence[str]) -> str:
+    """The first operators by name, and how many others there are."""
     more = f" and {len(names) - _OPERATORS} more" if len(names) > _OPERATORS else ""
-    return clean(", ".join(name for (name,) in names[:_OPERATORS]) + more)
+    return clean(", ".join(names[:_OPERATORS]) + more)
 
 
 def _spot(line: _Line) -> tuple[str, int | str | None]:

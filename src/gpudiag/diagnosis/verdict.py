@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import duckdb
 
+from gpudiag.diagnosis import run_summary
 from gpudiag.diagnosis.kernels import MOST
 from gpudiag.model import Finding, Gain, Loop, Note, NotEvaluated, Rule, Run, Verdict
 from gpudiag.model.vocabulary import LEAVES
@@ -16,6 +17,10 @@ from gpudiag.text.format import base_name, clause, clean, code, dur, pct, plural
 Connection = duckdb.DuckDBPyConnection
 
 WHOLE = "the recorded work"
+_ONLY_A_TIMELINE = (
+    "What the program does with the GPU, and what keeps it waiting, only a timeline tells: record one with"
+    " `nsys profile`, and explain it with this beside it."
+)
 
 
 def verdict(
@@ -30,6 +35,9 @@ def verdict(
     believed, by loop.
     """
     nothing = _nothing_recorded(con)
+    if nothing and (state := run_summary.without_timeline(con)):  # never healthy, and never a cause
+        shown = findings[0].title if findings else state
+        return Verdict(state="problems" if findings else "cannot_tell", text=f"{shown}. {_ONLY_A_TIMELINE}")
     if nothing:
         return Verdict(state="cannot_tell", text=nothing)
     if findings:
@@ -253,7 +261,10 @@ def _nothing_recorded(con: Connection) -> str | None:
     assert row is not None
     if row[0] or row[1]:
         return None
-    known = con.execute("select how from capability where name = 'gpu_ops' and how is not null").fetchall()
+    known = con.execute(
+        "select c.how from capability c join input i on i.id = c.input where c.name = 'gpu_ops' and c.how is not null"
+        " order by i.kind in ('smi', 'cprofile'), i.id"
+    ).fetchall()
     because = known[0][0] if known else "the capture holds none"
     return f"No GPU activity was recorded, because {clause(clean(because))}; nothing can be said about the GPU."
 

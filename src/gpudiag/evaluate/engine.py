@@ -32,6 +32,7 @@ _STATES = ("recorded", "unknown", "not_recorded")
 _CHECK = "gpudiag rules check"
 _AT_ONCE = 2  # queries at a time
 ITERATIONS = "iterations"  # the evidence of rules that say nothing of a run in which nothing repeats
+LOG = "smi_log"  # the evidence of rules that need no timeline, only a log of nvidia-smi
 PLACEHOLDER = "FILL IN"  # what `gpudiag rules new` leaves for the author to write
 
 
@@ -94,6 +95,8 @@ class Known:
         states = capability_states(con)
         if sources := {row["period_source"] for row in loops.values()}:  # found by us, and recorded by nobody
             states[ITERATIONS] = "not_recorded" if sources == {"unknown"} else "recorded"
+        if con.execute("from smi_sample limit 1").fetchone():
+            states |= dict(con.execute("select name, state from smi_evidence").fetchall())
         return cls(
             library,
             states,

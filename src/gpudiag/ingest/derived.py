@@ -13,14 +13,16 @@ _FACTS = {
     "device_generation": ("cc_major", "its compute capability"),
     "device_memory": ("memory_bytes", "the size of its memory"),
 }
+_WITHOUT_WORK = ("smi", "cprofile")
+"""Inputs that show no work of the GPU: they neither lack these facts nor prove them."""
 # A cut at both ends leaves a few operations without their call; where a fifth have none, the ties themselves are lost.
 _MOST_UNTIED = 0.2
 
 
 def write(con: duckdb.DuckDBPyConnection) -> None:
     """Add to `capability` what follows from the tables of the input read last."""
-    row = con.execute("select max(id) from input").fetchone()
-    if row is None or row[0] is None:
+    row = con.execute("select max(id), arg_max(kind, id) from input").fetchone()
+    if row is None or row[0] is None or row[1] in _WITHOUT_WORK:
         return
     input_ = int(row[0])
     found = [*_facts(con, input_), _correlation(con, input_)]

@@ -88,6 +88,12 @@ with event as (
     union all
     select p.input, row(count(*), sum(m.n), min(p.name), max(p.name), sum(m.total)) from kernel_profile p
     join measured m on m.profile = p.id group by p.input
+    union all
+    select d.input, row(count(*), max(s.reading), min(s.time), max(s.time), sum(s.value)) from smi_sample s
+    join device d on d.id = s.device group by d.input
+    union all
+    select input, row(count(*), sum(calls), min(self_ns), max(self_ns), sum(cumulative_ns)) from cpu_function
+    group by input
 )
 select one.input, other.input
 from content one join content other on one.input < other.input and one.held = other.held

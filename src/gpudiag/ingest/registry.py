@@ -14,6 +14,8 @@ from typing import NamedTuple
 import duckdb
 
 from gpudiag.ingest import unsupported
+from gpudiag.ingest.cprofile import stats
+from gpudiag.ingest.smi import layout
 from gpudiag.ingest.torch import document
 
 
@@ -115,6 +117,18 @@ def _read_torch(given: InputFile) -> None:
     reader.read(given.file, given.con, given.workdir, given.shown, given.name)
 
 
+def _read_smi(given: InputFile) -> None:
+    from gpudiag.ingest.smi import reader
+
+    reader.read(given.file, given.con, given.shown, given.name)
+
+
+def _read_cprofile(given: InputFile) -> None:
+    from gpudiag.ingest.cprofile import reader
+
+    reader.read(given.file, given.con, given.shown, given.name)
+
+
 READERS: tuple[Reader, ...] = (
     Reader("nsys_sqlite", _by_its_tables, _read_nsys),
     Reader("nsys_parquet", _by_its_tables, _read_nsys),
@@ -123,6 +137,8 @@ READERS: tuple[Reader, ...] = (
     Reader("ncu_rep", _begins_with(b"NVR\x00"), _read_ncu_report),
     Reader("ncu_csv", _is_ncu_csv, _read_ncu_csv),
     Reader("torch", document.begins, _read_torch),
+    Reader("smi", layout.begins, _read_smi),
+    Reader("cprofile", stats.begins, _read_cprofile),
 )
 
 

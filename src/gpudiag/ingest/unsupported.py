@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 READS = (
-    "gpudiag reads Nsight Systems exports (.sqlite, .nsys-rep), traces of torch.profiler (.json, .json.gz), and Nsight"
-    " Compute reports (.ncu-rep) and their CSV (`ncu --csv --page raw`)"
+    "gpudiag reads Nsight Systems exports (.sqlite, .nsys-rep), traces of torch.profiler (.json, .json.gz), Nsight"
+    " Compute reports (.ncu-rep) and their CSV (`ncu --csv --page raw`), logs of nvidia-smi (`--query-gpu=…"
+    " --format=csv`, `dmon`) and files of cProfile (.pstats)"
 )
 UNKNOWN = f"this is not a profile that gpudiag knows; {READS}"
 DATABASE = f"this is an SQLite database, but not an Nsight Systems export; {READS}"
@@ -18,12 +19,16 @@ _TRACE = (
     "this is a trace for Chrome, but not as torch.profiler writes it; give what `prof.export_chrome_trace(…)` wrote"
 )
 _SMI_LOG = (
-    "this is an nvidia-smi log, which is not read yet; it has no timeline to explain: capture the program with"
-    " `nsys profile`"
+    "record `nvidia-smi --query-gpu=timestamp,index,name,utilization.gpu,memory.used,memory.total,clocks.sm,"
+    "clocks.max.sm --format=csv -l 1` beside the program, or a timeline with `nsys profile`"
 )
-_SMI_TABLE = "this is a dump of nvidia-smi's table, which is not read; capture the program with `nsys profile`"
-_CPROFILE = (
-    "this is a cProfile file, which is not read yet; capture the program with `nsys profile --python-sampling=true`"
+_SMI_TABLE = f"this is a dump of nvidia-smi's table, which names no clocks and is not read; {_SMI_LOG}"
+_SMI_REPORT = f"this is the report of `nvidia-smi -q`, which is not read; {_SMI_LOG}"
+_SMI_PROCESSES = f"this is a log of `nvidia-smi pmon`, which is not read; {_SMI_LOG}"
+_SMI_REFUSED = f"nvidia-smi recorded nothing here, only an error; {_SMI_LOG}"
+_SMI_NO_HEADER = (
+    "this looks like a log of nvidia-smi without its header, so nothing says what its columns are; record it again"
+    " without `noheader`"
 )
 _SUMS = "this is the text of `nsys stats`, whose sums hold no timeline; give the report it was made from"
 _ARCHIVE = "this is an archive; unpack it and give the report in it"
@@ -55,9 +60,6 @@ def of_bytes(head: bytes) -> str | None:
             return sentence
     if head[257:262] == b"ustar":
         return _ARCHIVE
-    # A marshalled dict, whose first key is a tuple of three: (file, line, function). The top bit marks a reference.
-    if len(head) > 2 and head[0] & 0x7F == 0x7B and head[1] & 0x7F in (0x28, 0x29) and head[2] == 3:
-        return _CPROFILE
     if head[:1] == b"\x80" and head[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
         return "this is a Python pickle, such as PyTorch's memory snapshot, which is not read; give a profile"
     if len(head) > 512 and not any(head):
@@ -76,13 +78,23 @@ def of_text(text: str) -> str | None:
         )
     if re.match(r"<(!doctype\s+html|html|head|body)\b", start, re.IGNORECASE):
         return _WEB_PAGE
-    first = start.partition("\n")[0].lower()
-    if re.search(r"\| NVIDIA-SMI\s+[\d.]+", start):
-        return _SMI_TABLE
-    if any(field in first for field in ("utilization.gpu", "memory.used", "power.draw", "temperature.gpu")):
-        return _SMI_LOG
-    if first.startswith("# gpu") and any(word in first for word in ("sm", "pwr", "mem")):
-        return _SMI_LOG
+    if said := _of_smi(start):
+        return said
     if "** CUDA API Summary" in text or "** CUDA GPU Kernel Summary" in text or "Processing [" in text[:2000]:
         return _SUMS
     return _SUMS if re.search(r"\*\* .* Summary \(\w+\):", text) else None
+
+
+def _of_smi(start: str) -> str | None:
+    """Return the message for what nvidia-smi prints and nobody can read by a header."""
+    if re.search(r"\| NVIDIA-SMI\s+[\d.]+", start):
+        return _SMI_TABLE
+    if re.match(r"=+NVSMI LOG=+", start) or "<!DOCTYPE nvidia_smi_log" in start[:200]:
+        return _SMI_REPORT
+    if re.match(r'Field "[^"]*" is not a valid field|Failed to initialize NVML|No devices were found', start):
+        return _SMI_REFUSED
+    if re.match(r"#\s*gpu\s+pid\s", start):
+        return _SMI_PROCESSES
+    if re.match(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}, .*(%|MiB|W|MHz)\s*[,\r\n]", start):
+        return _SMI_NO_HEADER
+    return None

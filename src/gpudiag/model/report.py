@@ -140,6 +140,9 @@ class Run(Frozen):
 
     devices: tuple[str, ...] = Field(default=(), description="names, one entry a device")
     clocks_mhz: tuple[float, ...] = Field(default=(), description="highest SM clock of each device, where recorded")
+    measured_clocks_mhz: tuple[float, ...] = Field(
+        default=(), description="median SM clock under load of each GPU in a log of nvidia-smi"
+    )
     span_ms: float = Field(default=0.0, description="what was recorded, over all processes")
     cold_start_ms: float = Field(
         default=0.0, description="before the first iteration that counts, which warm-up ones do not; excluded"

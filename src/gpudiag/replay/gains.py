@@ -197,7 +197,7 @@ def gain(item: PricedFinding, left: float, before_it: float = 1.0) -> Gain:
     """The printed gain. left: what is left of the loop with this fix and those above it; before_it: without this."""
     price = item.rule.price
     assert price is not None
-    basis: Basis = "loop" if item.loop else "kernel"
+    basis: Basis = "loop" if item.loop else "kernel" if any("profiles" in row for row in item.rows) else "run"
     if item.untested or (item.loop and item.price is None and price.kind == "lower_bound"):
         return Gain(kind="test_needed", basis=basis, loop=item.key, test=price.test)
     if item.loop is None:

@@ -1,4 +1,4 @@
-"""Tables of other measurements: launches profiled by Nsight Compute, and those that await their readers."""
+"""Tables of other measurements: launches profiled by Nsight Compute, logs of nvidia-smi, profiles of the CPU."""
 
 from __future__ import annotations
 
@@ -45,19 +45,25 @@ KERNEL_PROFILES: tuple[Table, ...] = (
 )
 
 OTHER_FILES: tuple[Table, ...] = (
-    Table("smi_sample", "one nvidia-smi reading", (
-        col("time", "bigint", "when", "ns"),
+    Table("smi_sample", "one field of one nvidia-smi reading", (
+        col("time", "bigint", "when, since the first reading; null where the log has no times", "ns"),
         col("device", "integer", "references device", default="0"),
-        col("field", "varchar", "what was read"),
-        col("value", "double", "its value"),
-        col("unit", "varchar", "its unit"),
-    ), reserved="a reader of nvidia-smi logs"),
+        col("field", "varchar", "what was read, as `nvidia-smi --help-query-gpu` names it; violation.power and "
+            "violation.thermal as `nvidia-smi dmon` gives them"),
+        col("value", "double", "its value; 1 for active and 0 for not"),
+        col("unit", "varchar", "its unit: %, MHz, W, C or MiB; null for counts and yes or no"),
+        col("reading", "integer", "which reading it belongs to: a line of the log, from 0", default="0"),
+    )),
     Table("cpu_function", "one function of a CPU profile", (
         ID,
-        col("file", "varchar", "source file"), col("line", "integer", "first line"),
+        col("file", "varchar", "source file; ~ for what is built into Python or an extension", default="'train.py'"),
+        col("line", "integer", "first line; 0 where there is none", default="1"),
         col("function", "varchar", "name"),
-        col("calls", "bigint", "number of calls"),
-        col("self_ns", "bigint", "time in itself", "ns"), col("cumulative_ns", "bigint", "time with callees", "ns"),
-        col("callers", "integer[]", "references cpu_function"),
-    ), reserved="a reader of cProfile files"),
+        col("calls", "bigint", "number of calls", default="1"),
+        col("self_ns", "bigint", "time in itself", "ns", "0"),
+        col("cumulative_ns", "bigint", "time with callees", "ns", "0"),
+        col("callers", "integer[]", "references cpu_function", default="[]"),
+        col("input", "integer", "references input", default="0"),
+        col("callers_ns", "bigint[]", "time in itself when each of them called it, in their order", "ns", "[]"),
+    )),
 )

@@ -12,17 +12,19 @@ FOUND_IN_FILES: tuple[Table, ...] = (
     )),
     Table("input", "one file read", (
         ID,
-        col("kind", "varchar", "nsys, ncu or torch", default="'nsys'"),
+        col("kind", "varchar", "nsys, ncu, torch, smi or cprofile", default="'nsys'"),
         col("producer", "varchar", "the tool that recorded it, for example Nsight Systems"),
         col("producer_version", "varchar", "its version, as the file states it"),
         col("schema_version", "varchar", "the export schema's version, as the file states it"),
         col("file", "varchar", "file name without its folder", default="'capture'"),
-        col("clock_offset_ns", "bigint", "add to this input's times to get the first input's clock", "ns", "0"),
+        col("clock_offset_ns", "bigint", "add to this input's times to get the first input's clock; null where "
+            "that is not known, as for a log in local time", "ns", "0"),
     )),
     Table("capability", "one kind of evidence and whether the capture could have recorded it", (
         col("input", "integer", "references input", default="0"),
         col("name", "varchar", "cuda_api, gpu_ops, graph_nodes, sync, events, nvtx, python_samples, os_calls, "
-           "um_faults, gpu_metrics, memory, python_calls, kernel_profiles, or ncu_<section>"),
+           "um_faults, gpu_metrics, memory, python_calls, kernel_profiles, ncu_<section>, smi_<part of a log>, or "
+           "cpu_functions"),
         col("state", "varchar", "recorded, not_recorded or unknown", default="'recorded'"),
         col("how", "varchar", "how that is known"),
     )),

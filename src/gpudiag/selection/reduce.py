@@ -39,10 +39,10 @@ _BY_TIME = {
     "memory_event": (_OF_PROCESS, f"{_OF_DEVICE} and t.time < s.until"),  # what was allocated before is still held
     "overhead": (_AT_ALL, f"{_overlaps('host')} and coalesce(t.thread in {_THREADS}, true)"),
     "gpu_metric": (_AT_ALL, f"{_OF_DEVICE} and {_MOMENT}"),
-    "smi_sample": (_AT_ALL, f"{_OF_DEVICE} and {_MOMENT}"),
 }  # fmt: skip
 _OWNERS = {
-    "device": "t.id in (from chosen_device)",
+    # A log of nvidia-smi runs by a clock of its own: no part of it can be selected.
+    "device": "t.id in (from chosen_device) or t.input in (select id from input where kind = 'smi')",
     "process": "t.id in (from chosen_process)",
     "thread": "t.process in (from chosen_process)",
     "stream": f"t.process in (from chosen_process) and {_OF_DEVICE}",

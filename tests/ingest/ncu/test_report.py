@@ -264,7 +264,7 @@ def test_a_compressed_report_is_read_and_named_as_given(work: Path, monkeypatch:
 def test_without_either_way_both_are_named(work: Path) -> None:
     with pytest.raises(
         GpudiagError,
-        match=r"kernels\.ncu-rep: .*`pip install 'gpudiag\[ncu\]'`.*"
+        match=r"kernels\.ncu-rep: .*`pip install ncu-report`.*"
         r"`ncu --import kernels\.ncu-rep --csv --page raw > kernels\.csv`",
     ):
         read(work)

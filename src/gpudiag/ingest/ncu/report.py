@@ -30,7 +30,7 @@ TIMEOUT_S = 600.0
 MEMORY = 8 * 1024**3
 """Most bytes of address space for NVIDIA's package, of which a report of one launch needs a hundredth."""
 
-_INSTALL = "`pip install 'gpudiag[ncu]'`"
+_INSTALL = "`pip install ncu-report`"
 _LAUNCHES = {
     "launch": pl.Int32, "process": pl.String, "kernel": pl.String, "stream": pl.String, "block": pl.String,
     "grid": pl.String, "cc": pl.String,

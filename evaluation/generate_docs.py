@@ -5,9 +5,11 @@
     docs/reference/rules.md     from rules/, with a page for each rule in docs/reference/rules/
     docs/reference/rule-format.md  from the rule model, the remedies, the presets of tests and the filters of messages
     docs/reference/cli.md       from the command line's own help
+    docs/reference/gpudiag.1    from the same, as a page for `man`
     docs/reference/report.schema.json  from the report model: what --format json writes
     docs/reference/gpudiag.toml.schema.json  from the models of the configuration, for editors
     rules/rule.schema.json      from the rule model, for editors
+    docs/how-often-right.md     from docs/accuracy.md, docs/wild.md and docs/diff.md
     README.md                   the first screen of the bundled capture's report, between its markers
 
 With --check nothing is written: it says which of these are stale and exits with 1.
@@ -25,6 +27,7 @@ from typing import Any
 
 import click
 
+from evaluation.site import headline, manpage, rule_record, tutorial
 from gpudiag import cli, model, pipeline
 from gpudiag.authoring import kernel_presets, lint, scaffold
 from gpudiag.gate import config as gate
@@ -33,7 +36,6 @@ from gpudiag.library import view_docs
 from gpudiag.library.catalogue import Library
 from gpudiag.model.evidence import UNITS
 from gpudiag.replay.edits import registry
-from gpudiag.report import markdown
 from gpudiag.schema import TABLES
 from gpudiag.text.templating import FILTERS
 
@@ -88,6 +90,18 @@ def rules_page(known: Library) -> str:
     """The index of all rules, each code leading to its page."""
     index = re.sub(r"^\| ([A-Z]+\d+) \|", r"| [\1](rules/\1.md) |", scaffold.rule_index(known), flags=re.MULTILINE)
     return f"{NOTICE}\n{index.strip()}\n"
+
+
+def rule_page(known: Library, rule: model.Rule) -> str:
+    """All about one rule, and how often it was right on the labelled programs.
+
+    Shell lines of a remedy are for the machine that is slow, and say so as in all pages.
+    """
+    record = rule_record.section(rule.code, rule.kind)
+    page = re.sub(
+        "^```(sh|bash)$", r'```\1 title="needs a GPU"', scaffold.rule_page(known, rule.code), flags=re.MULTILINE
+    )
+    return f"{NOTICE}\n{page.strip()}\n" + (f"\n{record}" if record else "")
 
 
 _TEST = (
@@ -207,12 +221,9 @@ def help_texts(command: click.Command, path: str, parent: click.Context | None =
 def readme() -> str:
     """The README with the first screen of the report that its own first command prints."""
     report = pipeline.explain([ROOT / DEMO])
-    screen, _, _ = markdown.render(report).partition("\n## ")
-    quoted = "\n".join(f"> {line}".rstrip() for line in screen.strip().replace("\n#", "\n###").splitlines())
-    quoted = quoted.replace("> # ", "> ### ", 1)
     before, _, rest = (ROOT / "README.md").read_text("utf-8").partition(SCREEN)
     _, _, after = rest.partition(SCREEN_END)
-    return f"{before}{SCREEN}\n{quoted}\n{SCREEN_END}{after}"
+    return f"{before}{SCREEN}\n{tutorial.screen(report)}\n{SCREEN_END}{after}"
 
 
 def generate() -> dict[str, str]:
@@ -223,12 +234,11 @@ def generate() -> dict[str, str]:
         f"{REFERENCE}/views.md": views_page(known),
         f"{REFERENCE}/rule-format.md": rule_format_page(known),
         f"{REFERENCE}/cli.md": cli_page(),
+        f"{REFERENCE}/gpudiag.1": manpage.page(cli.main),
         f"{REFERENCE}/rules.md": rules_page(known),
-        **{
-            f"{REFERENCE}/rules/{rule.code}.md": f"{NOTICE}\n{scaffold.rule_page(known, rule.code).strip()}\n"
-            for rule in known.rules
-        },
+        **{f"{REFERENCE}/rules/{rule.code}.md": rule_page(known, rule) for rule in known.rules},
         "README.md": readme(),
+        headline.PAGE: headline.page(),
         f"{REFERENCE}/report.schema.json": json.dumps(report_schema(), indent=2, ensure_ascii=False) + "\n",
         f"{REFERENCE}/gpudiag.toml.schema.json": json.dumps(gate.schema(), indent=2) + "\n",
         "rules/rule.schema.json": scaffold.schema_json().rstrip() + "\n",

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from evaluation import corpus
+from evaluation import corpus, kept_reports
 from evaluation.rank_correlation import middle, spearman
-from evaluation.scoring import JOINED, Score, opened
+from evaluation.scoring import JOINED, Score
 from gpudiag.model import Finding
-from gpudiag.pipeline import build_report
 
 # Causes that the rule catalogue prices by re-simulation; the others are bounds, rooflines or experiments.
 SIMULATED = frozenset(
@@ -257,8 +256,7 @@ def stages() -> list[Stage]:
 
 
 def _findings(case: corpus.Case, before_ms: float) -> Sequence[Finding]:
-    with opened(case) as (con, library):
-        return build_report(con, library, {"": before_ms * 1e6}).findings
+    return kept_reports.report_of(*case.captures, iteration_ms=before_ms).findings
 
 
 def interval(score: Score) -> str:

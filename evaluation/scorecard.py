@@ -2,8 +2,9 @@
 
 For every captured variant of every program in fixtures/: whether the first finding is the planted cause, whether it
 names the planted line, what time it promises and what was measured, and what is said of healthy programs. Writes
-docs/accuracy.md and docs/accuracy.json. With --check nothing is written: it fails when a committed score would get
-worse, and when the committed tables are not those of this version. Takes about two minutes on two cores.
+docs/accuracy.md, docs/accuracy.json and the figures of docs/tutorial.md. With --check nothing is written: it fails when
+a committed score would get worse, and when the committed pages are not those of this version. Takes about two minutes
+on two cores.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 
-from evaluation import accuracy_page, corpus, price_page
+from evaluation import accuracy_page, corpus, kept_reports, price_page
 from evaluation.scoring import Score, judge, judge_unannotated
+from evaluation.site import tutorial
 
 PAGE = corpus.ROOT / "docs" / "accuracy.md"
 DATA = corpus.ROOT / "docs" / "accuracy.json"
+TUTORIAL = corpus.ROOT / tutorial.PAGE
 
 
 def scores(only: Iterable[str] = ()) -> list[Score]:
@@ -64,7 +67,7 @@ def worse(before: dict[str, dict[str, object]], after: Sequence[Score]) -> list[
     return [*said, *(f"{key}: scored before, and now missing." for key in sorted(gone))]
 
 
-def check(found: Sequence[Score], text: str) -> list[str]:
+def check(found: Sequence[Score], text: str, lesson: str) -> list[str]:
     """Explain why the committed tables cannot stay as they are; empty when they can."""
     if lost := sorted(corpus.missing() - corpus.pending("captures").keys()):
         return [f"{name}: a capture is missing, and fixtures/pending.yaml does not say so." for name in lost]
@@ -74,13 +77,10 @@ def check(found: Sequence[Score], text: str) -> list[str]:
     problems += [
         f"{score.key}: missed, and fixtures/misses.yaml gives no cause." for score in accuracy_page.unexplained(found)
     ]
-    if not problems and (DATA.read_text("utf-8"), PAGE.read_text("utf-8")) != (
-        as_json(found),
-        text,
-    ):
-        problems = [
-            "docs/accuracy.md or .json is stale: run `python -m evaluation.scorecard` and commit what it writes."
-        ]
+    made = {DATA: as_json(found), PAGE: text, TUTORIAL: lesson}
+    if not problems and (stale := [path.name for path in made if path.read_text("utf-8") != made[path]]):
+        names = ", ".join(f"docs/{name}" for name in stale)
+        problems = [f"Stale: {names}; run `python -m evaluation.scorecard` and commit what it writes."]
     return problems
 
 
@@ -92,16 +92,18 @@ def main() -> int:
     args = parser.parse_args()
     if args.check and args.only:
         parser.error("--check compares the whole corpus: leave --only away.")
-    found = scores(filter(None, args.only.split(",")))
-    two, curve = ([], []) if args.only else (price_page.cells(), price_page.stages())
+    with kept_reports.shared():
+        found = scores(filter(None, args.only.split(",")))
+        two, curve = ([], []) if args.only else (price_page.cells(), price_page.stages())
+        lesson = "" if args.only else tutorial.page()
     text = accuracy_page.page(found, two, curve)
     if args.check:
-        problems = check(found, text)
+        problems = check(found, text, lesson)
         print("\n".join(problems) or accuracy_page.headline(found))
         return 1 if problems else 0
     if not args.only:
-        PAGE.write_text(text, "utf-8")
-        DATA.write_text(as_json(found), "utf-8")
+        for path, made in ((PAGE, text), (DATA, as_json(found)), (TUTORIAL, lesson)):
+            path.write_text(made, "utf-8")
     print(text)
     return 0
 

@@ -179,8 +179,10 @@ def judge(case: corpus.Case) -> Score:
         before = corpus.iteration_ms(case.slug, case.variant)
         if found.role != "slow" or not found.hit or not before:
             return found
-        timed = build_report(con, library, {"": before * _iterations_in(case, report) * 1e6})
-        cost = _recording_cost(con, report, before * _iterations_in(case, report), library.setting_values)
+        iteration_ms = before * _iterations_in(case, report)
+        timed = build_report(con, library, {"": iteration_ms * 1e6})
+        kept_reports.keep(case.captures, timed, iteration_ms)
+        cost = _recording_cost(con, report, iteration_ms, library.setting_values)
     first = next((f for f in (*timed.findings, *timed.minor) if f.code == found.first), None)
     found = replace(found, timed_first=timed.findings[0].code if timed.findings else "none", **cost)  # type: ignore[arg-type]
     blind = {"blind_low_ms": found.low_ms, "blind_high_ms": found.high_ms, "blind_width": found.width}

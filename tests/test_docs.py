@@ -75,7 +75,7 @@ def _is_there(dotted: str) -> bool:
 
 def commands(page: Path) -> Iterator[list[str]]:
     """The words of every shell line in the page's code blocks."""
-    for block in re.findall(r"```(?:sh|bash|console)\n(.*?)```", page.read_text("utf-8"), re.DOTALL):
+    for block in re.findall(r"```(?:sh|bash|console)(?: [^\n]*)?\n(.*?)```", page.read_text("utf-8"), re.DOTALL):
         for line in block.replace("\\\n", " ").splitlines():
             words = shlex.split(line.removeprefix("$ "), comments=True)
             if words:

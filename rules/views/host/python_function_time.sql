@@ -21,7 +21,8 @@ with call as (
     function,
     regexp_matches(
       function,
-      '\b(acquire|sleep|poll|select|recv|recv_into|accept|wait|waitpid|read|readinto|dlopen|exec_dynamic|create_dynamic|item|cpu|tolist|numpy)\b|'
+      '\b(acquire|sleep|poll|select|recv|recv_into|accept|wait|waitpid|read|readinto|'
+      'dlopen|exec_dynamic|create_dynamic|item|cpu|tolist|numpy)\b|'
       'ynchronize|''get'' of ''cupy'
     ) as waits
   from cpu_function

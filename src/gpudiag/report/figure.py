@@ -55,7 +55,7 @@ def draw(report: Report, picture: Picture | None) -> Any:
     try:
         pyplot = import_module("matplotlib.pyplot")
     except ImportError:
-        raise GpudiagError("A figure needs matplotlib: `pip install 'gpudiag[notebook]'`.") from None
+        raise GpudiagError("A figure needs matplotlib: install it, or gpudiag with the extra `notebook`.") from None
     heights = [panel.height for panel in panels] + ([ROOFLINE] if points else [])
     figure = pyplot.figure(figsize=(WIDTH, sum(heights)), layout="constrained")
     axes = figure.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]

@@ -4,7 +4,7 @@ A loop is found from NVTX ranges that repeat (`step_0`, `step_1` … are one loo
 `train` are one loop too), else from the period of the GPU operations (several, one after another), else the whole
 steady state counts as one iteration and says so. An iteration lasts from its start to the next iteration's start: what
 happens between two ranges (waiting for the next batch, logging) belongs to the loop. The first iterations are warm-up
-and never count.
+and never count, nor do later ones that use code for the first time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import duckdb
 
-from gpudiag.loops import coverage, names
+from gpudiag.loops import coverage, first_use, names
 from gpudiag.loops.clip import WHOLE, SelectedRanges
 from gpudiag.loops.from_modules import loops_from_modules
 from gpudiag.loops.from_nvtx import loops_from_nvtx
@@ -135,6 +135,7 @@ def _write(con: Connection, loops: list[Found], settings: Settings) -> None:
             warmed = (run.process,) in by_torch
             skip = 0 if run.begun else _warm_up(len(run.bounds), settings, warmed=warmed)
             _write_iterations(con, number, run, skip, skip + math.ceil(part * (len(run.bounds) - skip)))
+            first_use.leave_out(con, number, run, settings)
     con.execute(
         """
         insert into loop by name

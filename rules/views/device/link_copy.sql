@@ -1,6 +1,7 @@
 -- A copy between host and GPU through pinned memory, with what the link could do.
 --   op: references gpu_op
 --   loop: references loop
+--   device: references device
 --   path: innermost NVTX range
 --   direction: host_to_device or device_to_host
 --   bytes: size (B)
@@ -26,6 +27,7 @@ with host_copy as (
 select
   h.op,
   h.loop,
+  h.device,
   h.path,
   h.direction,
   h.bytes,

@@ -50,6 +50,17 @@ def test_without_a_sample_inside_the_call_those_before_it_tell() -> None:
     assert [place.line for place in found(program((20, 11)), ON_CALLS, {"api_calls": [0]})] == [11]
 
 
+def test_samples_on_the_way_into_short_calls_name_them() -> None:
+    """The host works on line 20 for most of the time, and makes the short calls on line 12."""
+    case = launched(4, 1000, ("a()", 900, 910, 5))
+    times = [(1000 * n + after, 20) for n in range(4) for after in (100, 400, 700)]
+    times += [(1000 * n + 895, 12) for n in range(3)]
+    stacks = [{"time": time, "frames": [LIBRARY, frame(line)]} for time, line in times]
+    case = {"iteration": [iterations(4, 1000)], "py_sample": stacks, **case}
+    assert [place.line for place in found(case, ON_CALLS, {"api_calls": [0, 1, 2, 3]})] == [12]
+    assert [place.line for place in found(case, BEFORE, {"api_calls": [0, 1, 2, 3]})] == [20, 12]
+
+
 def test_operations_are_found_by_the_calls_that_started_them() -> None:
     assert [place.line for place in found(program((85, 13)), ON_CALLS, {"gpu_ops": [1]})] == [13]
 

@@ -3,6 +3,7 @@
 --   sample: references py_sample
 --   api_call: the call that the thread was in, or that came next
 --   inside: true when the thread was inside the call, false when it was in the host segment before it
+--   before_ns: how long before the call the sample was taken; 0 inside it (ns)
 --   file: the innermost file that is the user's own
 --   line: the line in it
 --   function: the function in it
@@ -25,6 +26,7 @@ select
   s.id as sample,
   c.id as api_call,
   s.time >= c.start as inside,
+  greatest(0, c.start - s.time) as before_ns,
   s.frame.file as file,
   s.frame.line as line,
   s.frame.function as function,

@@ -13,6 +13,8 @@ from gpudiag.text.format import clean
 
 Connection = duckdb.DuckDBPyConnection
 _Line = tuple[str, int | None, str | None, float | None]
+_Votes = tuple[str, int | None, str | None, int]
+"""A line and how many samples were in it."""
 
 _LINES = 5  # lines a place: more is a listing, not a pointer
 PLACES = 8  # places a finding
@@ -97,8 +99,7 @@ def _lines(con: Connection, rule: Rule, row: Mapping[str, Any], loop: int | None
             [loop],
         ).fetchall()
     else:
-        before = bool(rule.price and any(edit.before_call for edit in registry.of(rule.price.best)))
-        counted = _vote(con, calls, "true" if before else "inside") or _vote(con, calls, "true") or _heading(con, calls)
+        counted = _voted(con, rule, calls)
     total = sum(row[3] for row in counted)
     least = _least(con)
     lines: list[_Line] = [(f, n, fn, k / total) for f, n, fn, k in counted[:_LINES] if k / total >= least]
@@ -107,6 +108,23 @@ def _lines(con: Connection, rule: Rule, row: Mapping[str, Any], loop: int | None
     others = [line for line in lines if _spot(line) not in map(_spot, asked)]
     # The samples inside the loader are those of the line that asked it: no share is counted twice.
     return asked + ([(*line[:3], None) for line in others] if asked else others)
+
+
+def _voted(con: Connection, rule: Rule, calls: Sequence[int]) -> list[_Votes]:
+    """Count the samples of the lines that made the calls; of the host work before them, where a fix is about that.
+
+    A call of a few microseconds is rarely met by a sample. Those on the way into it then name its line; the host work
+    before it may have been done anywhere.
+    """
+    if rule.price and any(edit.before_call for edit in registry.of(rule.price.best)):
+        return _vote(con, calls, "true") or _heading(con, calls)
+    inside = _vote(con, calls, "inside")
+    if inside:
+        return inside
+    near = _vote(con, calls, "before_ns <= setting('line_near_ns')")
+    if sum(count for *_, count in near) >= con.execute("select setting('line_near_samples')").fetchall()[0][0]:
+        return near
+    return _vote(con, calls, "true") or _heading(con, calls)
 
 
 def _operator(con: Connection, rule: Rule, calls: Sequence[int] | None) -> _Ran:
@@ -175,7 +193,7 @@ def _least(con: Connection) -> float:
     return float(con.execute("select setting('line_min_share')").fetchall()[0][0])
 
 
-def _vote(con: Connection, calls: Sequence[int], condition: str) -> list[tuple[str, int | None, str | None, int]]:
+def _vote(con: Connection, calls: Sequence[int], condition: str) -> list[_Votes]:
     return con.execute(
         f"""
         select file, line, min(function) as named, count(*) as n from call_sample
@@ -193,7 +211,7 @@ def lines_of_calls(con: Connection, calls: Sequence[int]) -> list[_Line]:
     return [(file, line, function, count / total) for file, line, function, count in voted]
 
 
-def _heading(con: Connection, calls: Sequence[int]) -> list[tuple[str, int | None, str | None, int]]:
+def _heading(con: Connection, calls: Sequence[int]) -> list[_Votes]:
     """Lines of the samples shortly before these calls, wherever they are.
 
     A host that runs ahead makes the calls of an iteration long before the GPU gets to it.

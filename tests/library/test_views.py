@@ -221,6 +221,48 @@ def test_a_small_range_around_a_read_exists_for_the_value() -> None:
         assert rows(con, "select distinct path from readback_range") == []
 
 
+def reads_one_by_one(reads: int, kernel: str = "reduce_kernel<512, 1, ReduceOp<float, NormTwoOps>>") -> Case:
+    """Two iterations that each launch a step, then as often a kernel and a read-back of 4 bytes."""
+    again = {"repeat": 2, "every": 1000}
+    calls = [{"label": "step", "name": "cudaLaunchKernel", "start": 0, "duration": 5, **again}]
+    ops: list[dict[str, Any]] = [{"api_call": "step", "name": "gemm", "start": 10, "duration": 40, **again}]
+    for number in range(reads):
+        at = 60 + 30 * number
+        calls += [
+            {"label": f"norm {number}", "name": "cudaLaunchKernel", "start": at, "duration": 5, **again},
+            {"label": f"read {number}", "name": "cudaMemcpy", "start": at + 10, "duration": 15, **again},
+        ]
+        ops += [
+            {"api_call": f"norm {number}", "name": kernel, "start": at + 6, "duration": 10, **again},
+            {"api_call": f"read {number}", "kind": "memcpy", "copy_kind": "device_to_host", "src_kind": "device",
+             "dst_kind": "pageable", "bytes": 4, "start": at + 18, "duration": 2, **again},
+        ]  # fmt: skip
+    return {"iteration": [iterations(2, 1000)], "api_call": calls, "gpu_op": ops}
+
+
+def burst_calls(case: Case) -> list[str]:
+    """The functions called in rows of read-backs, in order."""
+    query = """
+        select n.text as name from readback_burst b
+        join api_call a on a.id = b.api_call join name n on n.id = a.name order by a.start
+    """
+    with opened(case, "readback_burst") as con:
+        return [row["name"] for row in rows(con, query)]
+
+
+def test_values_read_one_by_one_are_a_row() -> None:
+    """The first value stays, with what computes it."""
+    assert burst_calls(reads_one_by_one(5)) == ["cudaLaunchKernel", "cudaMemcpy"] * 8
+
+
+def test_a_few_values_are_no_row() -> None:
+    assert burst_calls(reads_one_by_one(3)) == []
+
+
+def test_reads_between_which_work_is_done_are_no_row() -> None:
+    assert burst_calls(reads_one_by_one(8, kernel="spmv(float const*)")) == []
+
+
 @pytest.fixture(scope="module")
 def macros() -> database.Connection:
     con = database.create(small=True)

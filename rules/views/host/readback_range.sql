@@ -1,7 +1,8 @@
--- An NVTX range inside a loop that exists to compute a value and read it back: few launches for each read.
+-- An NVTX range inside a loop that exists to compute a value and read it back: few launches for each read; or a row of
+-- such read-backs without a range.
 -- materialised: prices of read-backs look it up
 --   loop: references loop
---   path: the range
+--   path: the range; for a row of read-backs, which one it is
 --   api_call: a call made in it
 create view readback_range as
 with counted as (
@@ -24,4 +25,10 @@ from counted n
 join loop l on l.id = n.loop
 join call_place p on p.path = n.path
 join call c on c.id = p.api_call and c.loop = n.loop
-where n.reads > 0 and n.launches <= setting('readback_range_calls') * n.reads and n.path is distinct from l.nvtx_path;
+where n.reads > 0 and n.launches <= setting('readback_range_calls') * n.reads and n.path is distinct from l.nvtx_path
+union all
+select
+  loop,
+  'read-backs from call ' || burst,
+  api_call
+from readback_burst;

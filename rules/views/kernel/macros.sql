@@ -64,6 +64,19 @@ create macro kernel_key(name) as
     'g'
   );
 
+-- Whether a kernel reduces an array or treats each element by itself: all that it takes to compute a norm, a mean or a
+-- test for finite numbers.
+create macro makes_a_value(name) as
+  coalesce(
+    regexp_matches(
+      name,
+      'elementwise_kernel|reduce_kernel|DeviceReduce|reduce_1Block|nrm2_|asum_|dot_kernel|multi_tensor_apply_kernel<.*Norm|'
+      '(input|wrapped|loop)_\w*reduce\w*|^cupy_(sum|amax|amin|mean|prod|nan(sum|max|min)|all|any|abs|absolute|'
+      'square|sqrt|isfinite|isnan|multiply|logical_\w+?)\w*$'
+    ),
+    false
+  );
+
 -- Whether a kernel only converts numbers of one type to another. A copy that only rearranges them is none.
 create macro is_cast_kernel(name) as
   regexp_matches(

@@ -31,6 +31,9 @@ create macro api_kind(f) as
     else 'other'
   end;
 
+-- Whether a CUDA function loads or compiles kernels.
+create macro loads_code(f) as regexp_matches(f, '^(cuModuleLoad|cuLibraryLoad|cudaLibraryLoad|cuLink|nvrtcCompile)');
+
 -- What a GPU operation counts as in the time budget: communication (NCCL), copy (copies and sets), compute (the
 -- rest).
 create macro op_class(kind, kernel_name) as

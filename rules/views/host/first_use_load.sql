@@ -1,0 +1,51 @@
+-- A call inside a loop that loads code for a kernel not launched before. The CUDA driver loads code when it is first
+-- needed, so such calls end as soon as everything has been used once.
+-- materialised: two rules look it up
+--   api_call: references api_call
+--   loop: references loop
+--   iteration: references iteration
+--   ns: how long the call took, with the host time before it (ns)
+create view first_use_load as
+with launched as (
+  select
+    *,
+    count(*) filter (kind in ('launch', 'graph_launch')) over (partition by thread order by seq) as launches
+  from call
+  where loop in (select loop from call where kind = 'load')
+),
+loading as (
+  select
+    process,
+    thread,
+    iteration,
+    launches,
+    min(start) as since
+  from launched
+  where loads_code(name)
+  group by process, thread, iteration, launches
+),
+bounded as (
+  select
+    l.*,
+    least(coalesce(lead(l.since) over (partition by l.process order by l.since), i."end"), i."end") as until
+  from loading l
+  join iteration i on i.id = l.iteration
+),
+first_launch as (
+  select
+    o.process,
+    min(coalesce(a.start, o.start)) as time
+  from gpu_op o
+  left join api_call a on a.id = o.api_call
+  where o.kind = 'kernel'
+  group by o.process, o.name
+)
+select
+  c.id as api_call,
+  c.loop,
+  c.iteration,
+  c."end" - c.segment_start as ns
+from launched c
+join bounded b on b.thread = c.thread and b.iteration = c.iteration and b.launches = c.launches
+where loads_code(c.name)
+  and exists (select 1 from first_launch f where f.process = b.process and f.time >= b.since and f.time < b.until);

@@ -221,6 +221,46 @@ def test_a_small_range_around_a_read_exists_for_the_value() -> None:
         assert rows(con, "select distinct path from readback_range") == []
 
 
+def copied_by_a_helper(sampled: bool = True, copying: float = 60) -> Case:
+    """A thread that runs Python launches a step; another one, which does not, copies its result while it waits."""
+    again = {"repeat": 4, "every": 100}
+    case: Case = {
+        "iteration": [iterations(4)],
+        "thread": [{}, {}],
+        "api_call": [
+            {"label": "step", "name": "cuGraphLaunch", "start": 5, "duration": 5, **again},
+            {"label": "copy", "thread": 1, "name": "cuMemcpyDtoHAsync", "start": copying, "duration": 4, **again},
+        ],
+        "gpu_op": [
+            {"api_call": "step", "name": "step()", "start": 12, "duration": 40, **again},
+            {"api_call": "copy", "kind": "memcpy", "copy_kind": "device_to_host", "start": copying + 1, "duration": 2,
+             "src_kind": "device", "dst_kind": "pinned", "bytes": 4, **again},
+        ],
+    }  # fmt: skip
+    if sampled:
+        case["py_sample"] = [{"time": 50, "frames": [{"function": "f", "file": "/home/u/a.py", "line": 7}]}]
+    return case
+
+
+def threads_of_copies(case: Case) -> set[int]:
+    with opened(case, "call") as con:
+        return {row["thread"] for row in rows(con, "select thread from call where kind = 'copy'")}
+
+
+def test_copies_of_a_helping_thread_are_pythons() -> None:
+    assert threads_of_copies(copied_by_a_helper()) == {0}
+    with opened(copied_by_a_helper(), "idle_interval") as con:
+        assert {row["thread"] for row in rows(con, "select thread from idle_interval")} == {0}
+
+
+def test_a_thread_without_samples_may_run_python() -> None:
+    assert threads_of_copies(copied_by_a_helper(sampled=False)) == {1}
+
+
+def test_what_a_helper_copies_beside_a_call_is_its_own() -> None:
+    assert threads_of_copies(copied_by_a_helper(copying=6)) == {1}
+
+
 def reads_one_by_one(reads: int, kernel: str = "reduce_kernel<512, 1, ReduceOp<float, NormTwoOps>>") -> Case:
     """Two iterations that each launch a step, then as often a kernel and a read-back of 4 bytes."""
     again = {"repeat": 2, "every": 1000}

@@ -106,7 +106,7 @@ def test_other_kernels_are_weighed_with_timeline_findings_fixed() -> None:
 
 def test_hidden_kernels_are_not_proposed() -> None:
     steps = steps_of("chunked_pipeline/fixed-streams.sqlite.xz")
-    assert (steps.state, steps.kernels) == ("no_kernel", ())
+    assert (steps.state, steps.kernels) == ("fix_first", ())
 
 
 def test_graphs_recorded_whole_say_how_to_record_kernels() -> None:

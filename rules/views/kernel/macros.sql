@@ -70,7 +70,8 @@ create macro makes_a_value(name) as
   coalesce(
     regexp_matches(
       name,
-      'elementwise_kernel|reduce_kernel|DeviceReduce|reduce_1Block|nrm2_|asum_|dot_kernel|multi_tensor_apply_kernel<.*Norm|'
+      'elementwise_kernel|reduce_kernel|DeviceReduce|reduce_1Block|nrm2_|asum_|dot_kernel|'
+      'multi_tensor_apply_kernel<.*Norm|'
       '(input|wrapped|loop)_\w*reduce\w*|^cupy_(sum|amax|amin|mean|prod|nan(sum|max|min)|all|any|abs|absolute|'
       'square|sqrt|isfinite|isnan|multiply|logical_\w+?)\w*$'
     ),

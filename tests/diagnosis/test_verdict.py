@@ -71,6 +71,18 @@ def exposing(copy: float) -> Case:
     return case
 
 
+def test_a_recording_without_kernels_does_not_say_idle() -> None:
+    again = {"repeat": 400, "every": 1000}
+    case: Case = {
+        "api_call": [{"label": "read", "name": "cuMemcpyDtoHAsync", "start": 0, "duration": 5, **again}],
+        "gpu_op": [{"api_call": "read", "kind": "memcpy", "copy_kind": "device_to_host", "start": 6, "duration": 2,
+                    "bytes": 4, **again}],
+    }  # fmt: skip
+    _, verdict = judged(case)
+    assert verdict.state == "cannot_tell"
+    assert re.match(r"No kernel was recorded in .*, so what the GPU computed is not known\.", verdict.text)
+
+
 def test_copies_that_nothing_hides_are_no_computing() -> None:
     verdict = judged(exposing(240))[1]
     assert verdict.state == "cannot_tell"

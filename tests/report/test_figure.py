@@ -62,7 +62,9 @@ def test_every_kind_has_the_colour_of_the_page() -> None:
 def test_a_missing_library_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(gpudiag.GpudiagError, match=r"needs matplotlib: install it, or gpudiag with the extra `notebook`\.$"):
+    with pytest.raises(
+        gpudiag.GpudiagError, match=r"needs matplotlib: install it, or gpudiag with the extra `notebook`\.$"
+    ):
         gpudiag.Report(samples.launch_bound()).plot()
 
 

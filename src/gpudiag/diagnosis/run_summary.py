@@ -24,6 +24,10 @@ _DEVICES = """
 select d.name, d.clock_hz from device d join input i on i.id = d.input
 where d.name is not null and i.kind {} 'smi' order by d.id
 """
+ONLY_A_TIMELINE = (
+    "What the program does with the GPU, and what keeps it waiting, only a timeline tells: record one with"
+    " `nsys profile`, and explain it with this beside it."
+)
 KERNELS = 30
 NAMED = 3
 

@@ -17,10 +17,6 @@ from gpudiag.text.format import base_name, clause, clean, code, dur, pct, plural
 Connection = duckdb.DuckDBPyConnection
 
 WHOLE = "the recorded work"
-_ONLY_A_TIMELINE = (
-    "What the program does with the GPU, and what keeps it waiting, only a timeline tells: record one with"
-    " `nsys profile`, and explain it with this beside it."
-)
 
 
 def verdict(
@@ -37,7 +33,7 @@ def verdict(
     nothing = _nothing_recorded(con)
     if nothing and (state := run_summary.without_timeline(con)):  # never healthy, and never a cause
         shown = findings[0].title if findings else state
-        return Verdict(state="problems" if findings else "cannot_tell", text=f"{shown}. {_ONLY_A_TIMELINE}")
+        return Verdict(state="problems" if findings else "cannot_tell", text=f"{shown}. {run_summary.ONLY_A_TIMELINE}")
     if nothing:
         return Verdict(state="cannot_tell", text=nothing)
     if findings:
@@ -98,6 +94,9 @@ def _of_timeline(
         main if computing(main) < enough else min(run.loops, key=lambda one: (1 - computing(one)) * -one.share_of_span)
     )
     where = WHOLE if worst.source == "unknown" else code(worst.name)
+    if not con.execute("select 1 from gpu_op where kind in ('kernel', 'graph') limit 1").fetchall():
+        text = f"No kernel was recorded in {where}, so what the GPU computed is not known"
+        return Verdict(state="cannot_tell", text=f"{text}.{small}")
     text = f"The GPU computes only {pct(computing(worst))} of {where}{_instead(worst)}"
     return Verdict(state="cannot_tell", text=f"{text}, and no rule that could be evaluated names a fix.{small}")
 

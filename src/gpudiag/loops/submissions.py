@@ -106,7 +106,7 @@ def read(con: Connection, process: int, settings: Settings, *, by_thread: bool =
             column[first] for column in (start, called, thread, name, what, direction)
         )
     before = np.append(start[:1], np.maximum.accumulate(called)[:-1])
-    user = thread if by_thread else np.zeros_like(thread)
+    user = np.where(np.isin(thread, _pool(con, process)), -1, thread) if by_thread else np.zeros_like(thread)
     kind, named = _kinds(con, user, (name, what, direction, together, updates), settings)
     pair = _numbered(kind * (len(named) + 1) + np.append(kind[1:], len(named))[: len(kind)])[1]
     often = np.bincount(kind, minlength=len(named)) >= settings["min_iterations"]
@@ -125,6 +125,23 @@ def read(con: Connection, process: int, settings: Settings, *, by_thread: bool =
         tuple(updates for _, _, _, updates in named),
         _calls(con, process, start),
     )
+
+
+def _pool(con: Connection, process: int) -> Ints:
+    """Return the threads that only copy for the one that runs Python, as JAX's do: any takes the next copy."""
+    rows = con.execute(
+        """
+        with doing as (
+            select a.thread, bool_or(o.kind in ('kernel', 'graph')) as launches,
+                   a.thread in (select y.thread from py_sample y) as runs_python
+            from gpu_op o join api_call a on a.id = o.api_call where o.process = ? group by a.thread
+        )
+        select thread from doing
+        where not launches and not runs_python and (select bool_or(launches and runs_python) from doing)
+        """,
+        [process],
+    ).fetchnumpy()
+    return np.asarray(rows["thread"], dtype=np.int64)
 
 
 def _kinds(

@@ -62,7 +62,10 @@ PIN = EditSpec(
 
 
 def _batch_copies(edited: EditedGraph, chosen: EditTargets) -> None:
-    """Selected copies of one direction and iteration become one: one call, one latency, bytes at the link's rate."""
+    """Selected copies of one direction and iteration become one: one call, one latency, bytes at the link's rate.
+
+    What the host does for milliseconds before one of them is a phase of its own, and stays.
+    """
     graph, record = edited.graph, edited.graph.record
     ops = chosen.ops[(record.ops.call[chosen.ops] >= 0) & (record.ops.direction[chosen.ops] > 0)]
     groups = np.stack(
@@ -71,7 +74,8 @@ def _batch_copies(edited: EditedGraph, chosen: EditTargets) -> None:
     _, first = np.unique(groups, axis=1, return_index=True)
     later = np.delete(ops, first)
     calls = record.ops.call[later]
-    edited.duration[graph.segment[calls]] = 0.0
+    segments = graph.segment[calls]
+    edited.duration[segments[edited.duration[segments] < edited.settings["cpu_phase_ns"]]] = 0.0
     edited.no_wait(calls)
     edited.cost(calls, 0.0)
     waits = _waits_after(edited, record.ops.call[ops])

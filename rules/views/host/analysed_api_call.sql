@@ -23,66 +23,70 @@ with outermost as (
   from api_call
   where parent is null and start < (select max("end") from steady_interval)
 ),
-kinds as (
+calling as (
   select
-    o.process,
-    o.thread,
-    count(*) filter (k.kind in ('launch', 'graph_launch')) as launches,
-    count(*) filter (k.kind = 'copy') as copies,
-    o.thread in (select y.thread from py_sample y) as runs_python
-  from outermost o
-  join api_name k on k.id = o.name
-  group by o.process, o.thread
+    process,
+    thread,
+    count(*) as calls,
+    thread in (select distinct y.thread from py_sample y) as runs_python
+  from api_call
+  group by process, thread
 ),
 asking as (
   select
     process,
-    arg_max(thread, (launches, -thread)) as thread
-  from kinds
-  where runs_python and launches > 0
+    arg_max(thread, (calls, -thread)) as thread
+  from calling
+  where runs_python
   group by process
+),
+helping as (
+  select
+    o.thread,
+    any_value(a.thread) as asked_by
+  from outermost o
+  join asking a on a.process = o.process
+  join api_name k on k.id = o.name
+  where o.thread in (select c.thread from calling c where not c.runs_python)
+  group by o.thread
+  having count(*) filter (k.kind in ('launch', 'graph_launch')) = 0 and count(*) filter (k.kind = 'copy') > 0
+),
+helped as (
+  select
+    h.thread as helper,
+    h.asked_by as thread,
+    o.start,
+    o."end"
+  from outermost o
+  join helping h on h.asked_by = o.thread
 ),
 asked as (
   select
-    o.id,
-    a.thread
+    o.*,
+    h.asked_by
   from outermost o
-  join kinds k on k.process = o.process and k.thread = o.thread
-  join asking a on a.process = o.process
-  asof left join (
-    select
-      thread,
-      start,
-      "end"
-    from outermost
-  ) b on a.thread = b.thread
-    and o.start >= b.start
-  asof left join (
-    select
-      thread,
-      start
-    from outermost
-  ) n on a.thread = n.thread
-    and o.start <= n.start
-  where k.launches = 0
-    and k.copies > 0
-    and not k.runs_python
-    and coalesce(b."end" <= o.start, true)
-    and coalesce(n.start >= o."end", true)
+  join helping h on h.thread = o.thread
+  asof left join helped b on o.thread = b.helper and o.start >= b.start
+  asof left join helped n on o.thread = n.helper and o.start <= n.start
+  where coalesce(b."end" <= o.start, true) and coalesce(n.start >= o."end", true)
 )
 select
   o.id,
   o.start,
-  case
-    when a.id is null then o."end"
-    else least(
-      o."end",
-      lead(o.start, 1, o."end") over (partition by coalesce(a.thread, o.thread) order by o.start, o.id)
-    )
-  end as "end",
+  o."end",
   o.process,
-  coalesce(a.thread, o.thread) as thread,
+  o.thread,
   o.name,
   o.recorded_before
 from outermost o
-left join asked a on a.id = o.id;
+where o.id not in (select id from asked)
+union all
+select
+  id,
+  start,
+  least("end", lead(start, 1, "end") over (partition by asked_by order by start, id)),
+  process,
+  asked_by,
+  name,
+  recorded_before
+from asked;

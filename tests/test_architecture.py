@@ -38,7 +38,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "compare": {"diagnosis", "text"},
     "gate": {"diagnosis", "files", "library", "text"},
     "github": set(),
-    "capture": set(),
+    "capture": {"library"},  # for its thresholds, where it is not the single file of the recorder
     "report": {"diagnosis", "files", "gate", "ingest", "library", "next_steps", "text", "timeline"},
 }  # fmt: skip
 # These chain the stages, or serve those who write rules; nothing above may import them.

@@ -1,6 +1,6 @@
 """Recording of programs with stand-ins: shell scripts in place of `nsys` and of the programs that are recorded.
 
-The options that the stand-in lists are those of Nsight Systems 2023.4. What it exports is a made-up database.
+`tests/recorders.py` says what the stand-ins are.
 """
 
 from __future__ import annotations
@@ -8,13 +8,9 @@ from __future__ import annotations
 import json
 import lzma
 import os
-import shlex
-import sqlite3
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,9 +21,8 @@ import samples
 from gpudiag.capture import recorder_file, session, supervisor, workspace
 from gpudiag.capture.__main__ import options
 from gpudiag.capture.measure import Unprofiled
-from gpudiag.capture.plan import Plan
+from gpudiag.capture.nsys.record import part
 from gpudiag.capture.program import look_at
-from gpudiag.capture.record import part
 from gpudiag.capture.session import capture
 from gpudiag.cli import main
 from gpudiag.cli.recording.capture import capture_command
@@ -35,73 +30,7 @@ from gpudiag.errors import GpudiagError
 from gpudiag.model import Report
 from gpudiag.options import Options
 from paths import CAPTURES
-
-OPTIONS = (
-    "-c, --capture-range=", "--capture-range-end=", "--cpuctxsw=", "--cuda-graph-trace=", "-d, --duration=",
-    "-e, --env-var=", "-f, --force-overwrite=", "--kill=", "-o, --output=", "--python-sampling=",
-    "--python-sampling-frequency=", "-s, --sample=", "-x, --stop-on-exit=", "-t, --trace=", "-y, --delay=",
-)  # fmt: skip
-NSYS = """#!/bin/sh
-case "$1 $2" in
-  "--version "*) echo "NVIDIA Nsight Systems version 2023.4.4.54-1"; exit 0;;
-  "profile --help") printf '%s\\n' $HELP; exit 0;;
-  "export --help") printf '\\t--include-json=\\n'; exit 0;;
-esac
-for word in "$@"; do case "$word" in --output=*) name="${word#--output=}";; esac; done
-if [ "$1" = export ]; then printf '%s\\n' "$*" >> LOG; cp EXPORTED "$name"; exit 0; fi
-printf '%s\\n' "$*" >> LOG
-shift
-while [ "${1#-}" != "$1" ]; do shift; done
-"""
-RECORDS = '"$@"\ncode=$?\n[ $code -lt 128 ] && echo made-up > "$name.nsys-rep"\nexit $code\n'
-MARK = "98765.4321"
-"""Seconds that stand for ever, by which a process of these tests is found."""
-
-
-def exported(path: Path, *, gpu_work: bool = True) -> Path:
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("create table StringIds (id INTEGER PRIMARY KEY, value TEXT)")
-        db.execute("insert into StringIds values (1, 'HOME=/home/alice' || char(0) || 'A=b')")
-        db.execute("create table DIAGNOSTIC_EVENT (text TEXT)")
-        db.execute("insert into DIAGNOSTIC_EVENT values ('No CUDA events collected. Does the process use CUDA?')")
-        if gpu_work:
-            db.execute("create table CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER)")
-            db.execute("insert into CUPTI_ACTIVITY_KIND_KERNEL values (1)")
-        db.commit()
-    return path
-
-
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with an `nsys` that records, and a folder of its own for temporary files."""
-    (tmp_path / "tmp").mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-    (tmp_path / "bin").mkdir()
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
-    exported(tmp_path / "exported")
-    nsys(tmp_path, RECORDS)
-    return tmp_path
-
-
-def nsys(place: Path, body: str, options: tuple[str, ...] = OPTIONS) -> None:
-    script = NSYS.replace("$HELP", shlex.join(f"\t{option}" for option in options))
-    file = place / "bin" / "nsys"
-    file.write_text(script.replace("LOG", str(place / "log")).replace("EXPORTED", str(place / "exported")) + body)
-    file.chmod(0o755)
-
-
-def plan(place: Path, *command: str) -> Plan:
-    return Plan(command, place / "out", limit_s=20.0)
-
-
-def assert_nothing_left(place: Path) -> None:
-    assert list((place / "tmp").iterdir()) == []
-    assert not (place / "out").exists()
-    assert subprocess.run(["pgrep", "-f", MARK], capture_output=True, check=False).stdout == b""
-
-
-def commands(place: Path) -> list[str]:
-    return (place / "log").read_text().splitlines()
+from recorders import MARK, OPTIONS, RECORDS, assert_nothing_left, commands, exported, nsys, plan, torch
 
 
 def test_a_program_is_recorded_and_cleaned(place: Path) -> None:
@@ -161,38 +90,12 @@ def test_of_a_program_that_ends_its_end_is_recorded(place: Path, whole: float | 
     assert part(plan(place, "true"), Unprofiled("not measured", whole_s=whole)).delay_s == begin
 
 
-TORCH = {
-    "torch/__init__.py": (
-        "from torch import optim\nclass cuda:\n    is_initialized = staticmethod(lambda: True)\n"
-        "    captured = False\n"
-        "    is_current_stream_capturing = staticmethod(lambda: cuda.captured)\n"
-        "    def synchronize():\n        assert not cuda.captured\n"
-    ),
-    "torch/optim/__init__.py": "from torch.optim.optimizer import Optimizer\n",
-    "torch/optim/optimizer.py": (
-        "hooks = []\nregister_optimizer_step_post_hook = hooks.append\n"
-        "class Optimizer:\n    def step(self):\n        for hook in hooks: hook(self, (), {})\n"
-    ),
-    "train.py": (
-        "import time, torch\nmine, other = torch.optim.Optimizer(), torch.optim.Optimizer()\n"
-        "torch.cuda.captured = True\nfor _ in range(9): mine.step()\ntorch.cuda.captured = False\n"
-        "while True:\n    time.sleep(0.02)\n    mine.step(); other.step()\n"
-    ),
-    "sitecustomize.py": "import pathlib\npathlib.Path(__file__).with_name('seen').touch()\n",
-}
-
-
 def test_optimizer_steps_are_timed_and_the_range_is_warm(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a package that stands for PyTorch; the program would go on for ever, and has a `sitecustomize` itself."""
-    for name, text in TORCH.items():
-        file = place / "lib" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-    monkeypatch.setenv("PYTHONPATH", str(place / "lib"))
-    monkeypatch.setattr("gpudiag.capture.step_hook.MOST_WINDOWS", 1)
-    monkeypatch.setattr("gpudiag.capture.measure.LEAST_RANGE_S", 0.1)
+    torch(place, monkeypatch)
     nsys(place, 'timeout 0.5 "$@"\necho made-up > "$name.nsys-rep"\nexit 143\n')
     wanted = replace(plan(place, sys.executable, str(place / "lib" / "train.py")), duration_s=1.0, runs=2, warm_up=3)
+    wanted = replace(wanted, thresholds=replace(wanted.thresholds, windows=1, least_s=0.1))
     captured = capture(wanted)
     assert captured is not None
     assert captured.unprofiled.iteration_s == pytest.approx(0.02, rel=0.25)
@@ -235,7 +138,7 @@ def test_a_program_without_end_is_ended(place: Path) -> None:
     """The stand-in leaves an agent in a session of its own, as Nsight Systems does, and ignores what asks it to end."""
     nsys(place, f'setsid sleep {MARK} &\ntrap "" INT TERM\n"$@"\n')
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gpudiag.capture.record.SETTLE_S", 0.2)
+        patch.setattr("gpudiag.capture.nsys.record.SETTLE_S", 0.2)
         with pytest.raises(GpudiagError, match="wrote no report within the --limit"):
             capture(replace(plan(place, "sleep", MARK), limit_s=0.5, duration_s=0.4))
     assert_nothing_left(place)

@@ -1,4 +1,4 @@
-"""Record a program: its time without a profiler, then a bounded part of it under Nsight Systems, cleaned of secrets.
+"""Record a program: its time without a profiler, then a bounded part of it under one, cleaned of secrets.
 
-Nothing here imports more than the standard library, so that it also runs where nothing else is installed.
+Nothing here needs more than the standard library, so that it also runs where nothing else is installed.
 """

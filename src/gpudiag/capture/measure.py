@@ -9,29 +9,18 @@ from __future__ import annotations
 
 import json
 import os
-import pkgutil
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpudiag.capture import step_hook
 from gpudiag.capture.plan import STEPS, Plan
 from gpudiag.capture.program import Program, look_at
+from gpudiag.capture.pytorch import injection, step_hook
 from gpudiag.capture.supervisor import ProgramRun, run
 from gpudiag.errors import GpudiagError
 
-PROFILED_SLOWER = 1.6
-"""How much slower a profiled program starts at most, as measured: CPU-bound ones take 1.2 to 1.6 times as long."""
-
-MOST_DOUBT, WANTED_DOUBT = 0.1, 0.03
-"""How far the start-ups may vary, as a share of the time that the steps took: beyond it the time is not used; and how
-far apart numbers of steps are proposed. A time that is wrong by more makes prices worse than none.
-"""
-
-ITERATIONS, LEAST_RANGE_S = 100, 2.0
-"""Twenty to a hundred iterations make a report; where they are short, so many seconds."""
 Rank = Mapping[str, Any]
 """What one process wrote about its steps: `steps`, `warm_s` and `windows`."""
 
@@ -48,6 +37,8 @@ class Unprofiled:
     """Seconds of a whole run of the program that ended by itself."""
     best_s: float | None = None
     """The time of one iteration where another than the median of `seconds` is meant."""
+    pytorch: bool | None = None
+    """Whether the program loads PyTorch, where that was looked for."""
 
     @property
     def iteration_s(self) -> float | None:
@@ -82,8 +73,9 @@ def _by_difference(plan: Plan, steps: tuple[int, int], folder: Path) -> Unprofil
     base, whole = min(times[few]), max(times[many])
     apart = min(times[many]) - base
     doubt = sum(statistics.median(found) - min(found) for found in times.values())
-    if apart <= 0 or doubt > MOST_DOUBT * apart:
-        wanted = few + (many - few) * doubt / (WANTED_DOUBT * max(apart, doubt)) if doubt else 10.0 * many
+    if apart <= 0 or doubt > plan.thresholds.start_up_doubt * apart:
+        clear = plan.thresholds.wanted_doubt * max(apart, doubt)
+        wanted = few + (many - few) * doubt / clear if doubt else 10.0 * many
         return Unprofiled(
             f"not measured: start-ups vary by {doubt:.2g} s, and {many - few} more steps took {max(apart, 0):.2g} s;"
             f" give numbers that lie further apart, such as --steps {few}:{_rounded_up(wanted)}", whole_s=whole,
@@ -119,19 +111,18 @@ def succeeded(done: ProgramRun) -> ProgramRun:
 
 
 def _by_optimizer_steps(plan: Plan, program: Program, folder: Path) -> Unprofiled:
-    hook = folder / "hook"
-    hook.mkdir()
-    source = pkgutil.get_data("gpudiag.capture", "step_hook.py")
-    assert source is not None
-    (hook / "sitecustomize.py").write_bytes(source)
+    hook = injection.install(folder / "hook")
     seconds: list[float] = []
     whole = warm = None
+    pytorch = False
     for number in range(1, plan.runs + 1):
         which = f"{number} of {plan.runs}, at most {plan.limit_s:.0f} s"
         plan.say(f"measuring without a profiler, {which}: optimizer steps after the first {plan.warm_up}")
         steps = folder / f"steps-{number}"
         steps.mkdir()
-        done, found = _counted(plan, program, hook, steps, whole_run=number == 1)
+        done = _counted(plan, program, hook, steps, whole_run=number == 1)
+        pytorch = pytorch or any(steps.glob(f"{step_hook.NAME}*"))
+        found = _read(steps)
         if not done.ended:
             succeeded(done)
             whole = max(done.seconds, whole or 0.0)
@@ -141,40 +132,38 @@ def _by_optimizer_steps(plan: Plan, program: Program, folder: Path) -> Unprofile
         seconds.append(max(_step_s(rank) for rank in found))
         warm = max(warm or 0.0, *(rank["warm_s"] for rank in found))
     if not seconds:
+        least = plan.thresholds.window_s
         return Unprofiled(
-            f"not measured: no PyTorch optimizer made steps for {step_hook.WINDOW_S} s after its first {plan.warm_up};"
-            f" give the program's number of steps as {STEPS}, with --steps", whole_s=whole,
+            f"not measured: no PyTorch optimizer made steps for {least} s after its first {plan.warm_up};"
+            f" give the program's number of steps as {STEPS}, with --steps", whole_s=whole, pytorch=pytorch,
         )  # fmt: skip
-    return Unprofiled(f"optimizer steps after the first {plan.warm_up}", tuple(seconds), warm, whole)
+    return Unprofiled(f"optimizer steps after the first {plan.warm_up}", tuple(seconds), warm, whole, pytorch=pytorch)
 
 
-def _counted(
-    plan: Plan, program: Program, hook: Path, steps: Path, *, whole_run: bool
-) -> tuple[ProgramRun, list[Rank]]:
+def _counted(plan: Plan, program: Program, hook: Path, steps: Path, *, whole_run: bool) -> ProgramRun:
     """Run once. The first run goes on until it is clear that the program lasts as long as the recording will need."""
-    before = os.environ.get("PYTHONPATH")
-    env = {
-        **os.environ,
-        "PYTHONPATH": f"{hook}{os.pathsep}{before}" if before else str(hook),
-        step_hook.FOLDER: str(steps),
-        step_hook.WARM_UP: str(plan.warm_up),
-    }
+    limits = plan.thresholds
+    wishes = {
+        "folder": str(steps), "warm_up": plan.warm_up, "window_s": limits.window_s,
+        "window_steps": limits.window_steps, "windows": limits.windows,
+    }  # fmt: skip
 
     def enough(passed: float) -> str:
         found = _read(steps)
-        if not found or any(len(rank["windows"]) < step_hook.MOST_WINDOWS for rank in found):
+        if not found or any(len(rank["windows"]) < limits.windows for rank in found):
             return ""
         if not whole_run:
             return "enough"
-        needed = delay(max(rank["warm_s"] for rank in found)) + range_s(plan, max(_step_s(rank) for rank in found))
-        return "enough" if passed >= needed else ""
+        warm, step_s = max(rank["warm_s"] for rank in found), max(_step_s(rank) for rank in found)
+        return "enough" if passed >= delay(plan, warm) + range_s(plan, step_s) else ""
 
     words = [*program.launcher, *program.rank]
-    return run(words, env, steps / "unprofiled.log", plan.limit_s, watch=enough), _read(steps)
+    env = injection.environment(hook, step_hook.WISHES, wishes)
+    return run(words, env, steps / "unprofiled.log", plan.limit_s, watch=enough)
 
 
 def _read(folder: Path) -> list[Rank]:
-    found = [json.loads(file.read_text("utf-8")) for file in sorted(folder.glob("steps-*.json"))]
+    found = [json.loads(file.read_text("utf-8")) for file in sorted(folder.glob(f"{step_hook.NAME}*.json"))]
     return [rank for rank in found if rank["windows"]]
 
 
@@ -184,10 +173,11 @@ def _step_s(rank: Rank) -> float:
 
 def range_s(plan: Plan, iteration_s: float) -> float:
     """Return the whole seconds in which a profiled program runs through enough iterations."""
-    wanted = max(LEAST_RANGE_S, ITERATIONS * iteration_s * PROFILED_SLOWER)
+    limits = plan.thresholds
+    wanted = max(limits.least_s, limits.iterations * iteration_s * limits.slower)
     return min(float(int(wanted) + 1), plan.duration_s)
 
 
-def delay(warm_s: float) -> float:
+def delay(plan: Plan, warm_s: float) -> float:
     """Return the whole seconds after which a profiled program is warm, too."""
-    return float(int(warm_s * PROFILED_SLOWER) + 1)
+    return float(int(warm_s * plan.thresholds.slower) + 1)

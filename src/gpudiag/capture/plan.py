@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from gpudiag.capture import thresholds
+from gpudiag.capture.thresholds import Thresholds
 from gpudiag.errors import GpudiagError
 
 STEPS = "{steps}"
 """Stands in the command for the number of steps that the program is to run."""
 
+# What is asked for where nothing is given; a report states what it was. None of these decides what is found in it.
 FOLDER = "gpudiag-capture"
 WARM_UP = 10
 RUNS = 3
@@ -52,6 +55,7 @@ class Plan:
     dry_run: bool = False
     say: Callable[[str], None] = _silent
     """Hears each step and each command line."""
+    thresholds: Thresholds = field(default_factory=thresholds.load)
 
     def checked(self) -> Plan:
         """Return the plan. Raises GpudiagError where it contradicts itself."""

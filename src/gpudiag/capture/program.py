@@ -44,6 +44,12 @@ def look_at(words: Sequence[str]) -> Program:
     return Program((), tuple(words), None, is_python(words[0]))
 
 
+def interpreter(program: Program) -> str | None:
+    """Return the Python that runs the program, where its command line names one."""
+    word = program.rank[0]
+    return word if _PYTHON.fullmatch(os.path.basename(word)) else None
+
+
 def require(program: Program) -> None:
     """Raise GpudiagError where the program, or its launcher, is not there; nsys would say so in its own words."""
     for words in (program.launcher, program.rank):

@@ -7,10 +7,13 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpudiag.capture import nsys_profile, record
+from gpudiag.capture import preview
 from gpudiag.capture.measure import Unprofiled, measure
+from gpudiag.capture.nsys import nsys_profile, record
+from gpudiag.capture.nsys.nsys_profile import NoNsysError, Nsys
 from gpudiag.capture.plan import Plan
-from gpudiag.capture.program import look_at, require
+from gpudiag.capture.program import Program, look_at, require
+from gpudiag.capture.pytorch import trace_recording
 from gpudiag.capture.workspace import workspace
 from gpudiag.errors import GpudiagError
 
@@ -42,25 +45,51 @@ def capture(plan: Plan) -> Captured | None:
     Raises GpudiagError where there is nothing to keep; then nothing is left of it.
     """
     plan = plan.checked()
-    nsys = nsys_profile.find()
     program = look_at(plan.words())
+    recorder = _recorder(plan, program)
     require(program)
-    for sentence in nsys_profile.without(nsys, program):
-        plan.say(sentence)
     if plan.dry_run:
-        _preview(plan, nsys)
+        preview.say(plan, program, recorder)
         return None
     with workspace(plan.output) as (private, kept):
         unprofiled = measure(plan, private)
+        if unprofiled.pytorch is False and isinstance(recorder, NoNsysError):
+            raise recorder
         plan.say(f"without a profiler: {described(unprofiled)}")
         chosen = record.part(plan, unprofiled)
-        words = record.command(plan, nsys, program, chosen, private)
-        plan.say(f"recording: {shlex.join(words)}")
-        files = record.record(plan, words, nsys, chosen, private, kept)
+        if isinstance(recorder, NoNsysError):
+            taken = trace_recording.part(plan, unprofiled, chosen)
+            plan.say(f"recording by torch.profiler: {taken}: {shlex.join(plan.words())}")
+            files = trace_recording.record(plan, program, taken, recorder, private, kept)
+            about = {"torch_profiler": vars(taken)}
+        else:
+            words = record.command(plan, recorder, program, chosen, private)
+            plan.say(f"recording: {shlex.join(words)}")
+            files = record.record(plan, words, recorder, chosen, private, kept)
+            about = {"nsys": {"version": recorder.version, "options": nsys_profile.harmless(words)}}
         captured = Captured(tuple(files), unprofiled)
-        facts = kept / FACTS
-        facts.write_text(json.dumps(_facts(captured, nsys.version, words), indent=2) + "\n", "utf-8")
+        (kept / FACTS).write_text(json.dumps(_facts(captured) | about, indent=2) + "\n", "utf-8")
     return captured
+
+
+def _recorder(plan: Plan, program: Program) -> Nsys | NoNsysError:
+    """Return the nsys that records, or why there is none where PyTorch's profiler takes its place.
+
+    Raises GpudiagError where neither can record. A dry run shows a program's plan all the same.
+    """
+    try:
+        nsys = nsys_profile.find()
+    except NoNsysError as missing:
+        if not plan.dry_run:
+            trace_recording.require(plan, program, missing)
+            plan.say(
+                f"{missing.reason}, so PyTorch's own profiler records instead, which sees no calls of the operating"
+                f" system; for a full recording {missing.remedy}"
+            )
+        return missing
+    for sentence in nsys_profile.without(nsys, program):
+        plan.say(sentence)
+    return nsys
 
 
 def described(unprofiled: Unprofiled) -> str:
@@ -72,27 +101,9 @@ def described(unprofiled: Unprofiled) -> str:
     return f"{iteration * 1e3:.4g} ms per step, {spread} ({unprofiled.method})"
 
 
-def _preview(plan: Plan, nsys: nsys_profile.Nsys) -> None:
-    """Say what would be run. How long the start-up takes is known only once the program has run."""
-    counts = plan.steps or (None,)
-    if plan.runs:
-        for steps in counts:
-            plan.say(f"would run without a profiler, {plan.runs} times: {shlex.join(plan.words(steps))}")
-    chosen = record.part(plan, Unprofiled("not measured yet"))
-    words = record.command(plan, nsys, look_at(plan.words()), chosen, plan.output)
-    plan.say(f"would record: {shlex.join(words)}")
-    if plan.runs and plan.delay_s is None:
-        plan.say("would add a --delay where the first runs tell when the program is warm")
-    plan.say(f"would export to SQLite, clean that of the environment, and keep it in {plan.output}")
-
-
-def _facts(captured: Captured, version: str, words: list[str]) -> dict[str, object]:
+def _facts(captured: Captured) -> dict[str, object]:
     """Return what a later reader wants to know; the program's own command line may hold secrets and is left out."""
     unprofiled = captured.unprofiled
-    options = [
-        word for word in words if word.startswith(("--trace=", "--sample=", "--cpuctxsw=", "--python-", "--cuda-"))
-    ]
-    ranges = [word for word in words if word.startswith(("--delay=", "--duration=", "--capture-range"))]
     return {
         "unprofiled": {
             "method": unprofiled.method,
@@ -100,7 +111,6 @@ def _facts(captured: Captured, version: str, words: list[str]) -> dict[str, obje
             "per_process_ms": [seconds * 1e3 for seconds in unprofiled.seconds],
             "n": len(unprofiled.seconds),
         },
-        "nsys": {"version": version, "options": options + ranges},
         "files": [file.name for file in captured.files],
     }
 

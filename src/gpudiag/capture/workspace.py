@@ -12,6 +12,8 @@ from pathlib import Path
 
 from gpudiag.errors import GpudiagError
 
+_FULL = 16_000_000
+"""Fewer free bytes than this: what failed then, failed for want of room. It only chooses the sentence."""
 _PROBE = "#!/bin/sh\nexit 0\n"
 
 
@@ -100,3 +102,8 @@ def size(folder: Path) -> int:
 def room(folder: Path) -> int:
     """Return the bytes that are free there."""
     return shutil.disk_usage(folder).free
+
+
+def is_full(folder: Path) -> bool:
+    """Return whether next to nothing is free there."""
+    return room(folder) < _FULL

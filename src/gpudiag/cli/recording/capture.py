@@ -29,6 +29,7 @@ EXAMPLES = (
 )
 WRITES = (
     ("report.sqlite", "the recording, cleaned; report.rank0.sqlite … of several ranks"),
+    ("trace.json.gz", "instead of it, of a PyTorch program where nsys is not installed"),
     ("capture.json", "the time without a profiler, of each process, and what was recorded"),
     ("report.nsys-rep", "only with --keep-report: as nsys wrote it, with the environment in it"),
 )
@@ -169,9 +170,9 @@ def capture_command(
 
     First it runs COMMAND without a profiler, in fresh processes, and times an iteration: by the optimizer's steps of a
     PyTorch program, or by --steps. Then it records some seconds under Nsight Systems, with options that suit the
-    program, the ranks and the nsys that is installed, and explains them with the time that was measured. What it does
-    and each command line is said on stderr. The program runs with your environment, which is removed from the file
-    that is kept. Nothing it started is left running.
+    program, the ranks and the nsys that is installed, or by PyTorch's profiler where it is not, and explains them with
+    the time that was measured. What it does and each command line is said on stderr. The program runs with your
+    environment, which is removed from the file that is kept. Nothing it started is left running.
     """
     if recorder:
         recorder_file.write(recorder)

@@ -10,9 +10,10 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 
-from gpudiag.capture import nsys_profile, workspace
+from gpudiag.capture import workspace
 from gpudiag.capture.measure import Unprofiled, delay, range_s
-from gpudiag.capture.nsys_profile import Nsys, Range
+from gpudiag.capture.nsys import nsys_profile
+from gpudiag.capture.nsys.nsys_profile import Nsys, Range
 from gpudiag.capture.plan import Plan
 from gpudiag.capture.program import Program
 from gpudiag.capture.redact import redact
@@ -25,8 +26,6 @@ _EXPORT_S = 1800.0
 _NAME = "report"
 _NSYS_SAYS = "Generating '"
 """Where nsys begins to speak of its own files."""
-_FULL = 16_000_000
-"""Fewer free bytes than this: the disk counts as full."""
 _GPU_WORK = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")
 
 
@@ -40,11 +39,13 @@ def part(plan: Plan, unprofiled: Unprofiled) -> Range:
         return Range(plan.delay_s, plan.duration_s, profiler_range=False)
     whole = unprofiled.whole_s
     if unprofiled.warm_s is not None and unprofiled.iteration_s is not None:
-        begin, length = delay(unprofiled.warm_s), range_s(plan, unprofiled.iteration_s)
+        begin, length = delay(plan, unprofiled.warm_s), range_s(plan, unprofiled.iteration_s)
         if whole is None or whole >= begin + length:
             return Range(begin, length, profiler_range=False)
     # A start-up may take longer than what is recorded: where the program's end is known, that is in it.
-    begin = 0.0 if whole is None or delay(whole) <= plan.duration_s else max(0.0, float(int(whole - plan.duration_s)))
+    begin = (
+        0.0 if whole is None or delay(plan, whole) <= plan.duration_s else max(0.0, float(int(whole - plan.duration_s)))
+    )
     return Range(begin, plan.duration_s, profiler_range=False)
 
 
@@ -96,7 +97,7 @@ def record(plan: Plan, words: list[str], nsys: Nsys, chosen: Range, private: Pat
 def _nothing(done: ProgramRun, chosen: Range, private: Path, most: int) -> GpudiagError:
     """Say why there is no report, by what is there instead."""
     said = f"; it last said: {done.last_words}" if done.last_words else ""
-    if workspace.room(private) < _FULL:
+    if workspace.is_full(private):
         return GpudiagError(
             f"{private.parent}: the disk is full, so nothing was recorded; give it room, or set TMPDIR."
         )
@@ -145,7 +146,7 @@ def _exported(nsys: Nsys, report: Path, private: Path, plan: Plan) -> Path:
     target = report.with_suffix(".sqlite")
     done = run(nsys_profile.export(nsys, report, target), os.environ, private / "export.log", _EXPORT_S)
     if done.code or done.ended or not target.is_file() or not target.stat().st_size:
-        if workspace.room(private) < _FULL:
+        if workspace.is_full(private):
             raise GpudiagError(f"{private.parent}: the disk is full, so the report could not be exported; set TMPDIR.")
         said = f": {done.last_words}" if done.last_words else ""
         raise GpudiagError(f"nsys recorded, but its export failed{said}; install nsys again, with its host part.")

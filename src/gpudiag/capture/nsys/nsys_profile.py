@@ -28,6 +28,15 @@ _INSTALL = (
 )
 
 
+class NoNsysError(GpudiagError):
+    """There is no nsys that could record. reason: why, as a clause; remedy: what to do about it."""
+
+    def __init__(self, reason: str, remedy: str) -> None:
+        super().__init__(f"recording needs Nsight Systems, but {reason}: {remedy}.")
+        self.reason = reason
+        self.remedy = remedy
+
+
 @dataclass(frozen=True)
 class Nsys:
     """An installed nsys: its path, its version, and what `nsys profile --help` and `nsys export --help` say."""
@@ -42,17 +51,17 @@ class Nsys:
 
 
 def find() -> Nsys:
-    """Return the nsys on the PATH. Raises GpudiagError where there is none, or none that can record."""
+    """Return the nsys on the PATH. Raises NoNsysError where there is none, or none that can record."""
     path = shutil.which("nsys")
     if path is None:
-        raise GpudiagError(f"recording needs `nsys`, which is not on the PATH: {_INSTALL}, or add its folder to PATH.")
+        raise NoNsysError("nsys is not on the PATH", f"{_INSTALL}, or add its folder to PATH")
     version = re.search(r"version (\d{4}\.\d+\.\d+)", _says(path, "--version"))
     nsys = Nsys(
         path, version[1] if version else "unknown", _says(path, "profile", "--help"), _says(path, "export", "--help")
     )
     missing = [option for option in _NEEDED if not nsys.offers(option)]
     if missing:
-        raise GpudiagError(f"nsys {nsys.version} ({path}) cannot record ({missing[0]} is not in its help): {_INSTALL}.")
+        raise NoNsysError(f"nsys {nsys.version} ({path}) cannot record ({missing[0]} is not in its help)", _INSTALL)
     return nsys
 
 
@@ -60,10 +69,10 @@ def _says(path: str, *words: str) -> str:
     try:
         done = subprocess.run([path, *words], capture_output=True, check=False, timeout=_HELP_S)
     except PermissionError:
-        raise GpudiagError(f"{path} may not be executed; have its permissions set, or {_INSTALL}.") from None
+        raise NoNsysError(f"{path} may not be executed", f"have its permissions set, or {_INSTALL}") from None
     except (OSError, subprocess.TimeoutExpired) as error:
         reason = getattr(error, "strerror", None) or "it does not answer"
-        raise GpudiagError(f"{path} cannot be run ({reason}); {_INSTALL}.") from None
+        raise NoNsysError(f"{path} cannot be run ({reason})", _INSTALL) from None
     return (done.stdout + done.stderr).decode("utf-8", "replace")
 
 
@@ -126,3 +135,18 @@ def export(nsys: Nsys, report: Path, target: Path) -> list[str]:
     wishes = [f"{option}=true" for option in ("--include-json", "--lazy", "--quiet") if option in nsys.export_help]
     words = ["export", "--type=sqlite", "--force-overwrite=true", f"--output={target}", *wishes, str(report)]
     return [nsys.path, *words]
+
+
+def harmless(words: list[str]) -> list[str]:
+    """Return the options of a recording's command that say what was recorded, and nothing of the program."""
+    kinds = (
+        "--trace=",
+        "--sample=",
+        "--cpuctxsw=",
+        "--python-",
+        "--cuda-",
+        "--delay=",
+        "--duration=",
+        "--capture-range",
+    )
+    return [word for word in words if word.startswith(kinds)]

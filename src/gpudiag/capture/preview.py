@@ -10,6 +10,7 @@ from gpudiag.capture.nsys.nsys_profile import NoNsysError, Nsys
 from gpudiag.capture.plan import Plan
 from gpudiag.capture.program import Program
 from gpudiag.capture.pytorch import trace_recording
+from gpudiag.capture.smi import sampler
 from gpudiag.errors import GpudiagError
 
 
@@ -19,6 +20,8 @@ def say(plan: Plan, program: Program, recorder: Nsys | NoNsysError) -> None:
     if plan.runs:
         for steps in counts:
             plan.say(f"would run without a profiler, {plan.runs} times: {shlex.join(plan.words(steps))}")
+    if (sampling := sampler.command()) is not None:
+        plan.say(f"would sample the GPU while it is recorded: {shlex.join(sampling)}")
     chosen = record.part(plan, Unprofiled("not measured yet"))
     if isinstance(recorder, NoNsysError):
         _say_without_nsys(plan, program, recorder)

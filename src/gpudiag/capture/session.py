@@ -14,6 +14,8 @@ from gpudiag.capture.nsys.nsys_profile import NoNsysError, Nsys
 from gpudiag.capture.plan import Plan
 from gpudiag.capture.program import Program, look_at, require
 from gpudiag.capture.pytorch import trace_recording
+from gpudiag.capture.smi import sampler
+from gpudiag.capture.smi.sampler import Sampler
 from gpudiag.capture.workspace import workspace
 from gpudiag.errors import GpudiagError
 
@@ -57,16 +59,18 @@ def capture(plan: Plan) -> Captured | None:
             raise recorder
         plan.say(f"without a profiler: {described(unprofiled)}")
         chosen = record.part(plan, unprofiled)
-        if isinstance(recorder, NoNsysError):
-            taken = trace_recording.part(plan, unprofiled, chosen)
-            plan.say(f"recording by torch.profiler: {taken}: {shlex.join(plan.words())}")
-            files = trace_recording.record(plan, program, taken, recorder, private, kept)
-            about = {"torch_profiler": vars(taken)}
-        else:
-            words = record.command(plan, recorder, program, chosen, private)
-            plan.say(f"recording: {shlex.join(words)}")
-            files = record.record(plan, words, recorder, chosen, private, kept)
-            about = {"nsys": {"version": recorder.version, "options": nsys_profile.harmless(words)}}
+        with Sampler(sampler.command(), private / sampler.NAME) as beside:
+            if isinstance(recorder, NoNsysError):
+                taken = trace_recording.part(plan, unprofiled, chosen)
+                plan.say(f"recording by torch.profiler: {taken}: {shlex.join(plan.words())}")
+                files = trace_recording.record(plan, program, taken, recorder, beside, private, kept)
+                about = {"torch_profiler": vars(taken)}
+            else:
+                words = record.command(plan, recorder, program, chosen, private)
+                plan.say(f"recording: {shlex.join(words)}")
+                files = record.record(plan, words, recorder, chosen, beside, private, kept)
+                about = {"nsys": {"version": recorder.version, "options": nsys_profile.harmless(words)}}
+        files += beside.kept(kept, plan.say)
         captured = Captured(tuple(files), unprofiled)
         (kept / FACTS).write_text(json.dumps(_facts(captured) | about, indent=2) + "\n", "utf-8")
     return captured

@@ -17,6 +17,7 @@ from gpudiag.capture.nsys.nsys_profile import Nsys, Range
 from gpudiag.capture.plan import Plan
 from gpudiag.capture.program import Program
 from gpudiag.capture.redact import redact
+from gpudiag.capture.smi.sampler import Sampler
 from gpudiag.capture.supervisor import ProgramRun, run
 from gpudiag.errors import GpudiagError
 
@@ -58,18 +59,26 @@ def command(plan: Plan, nsys: Nsys, program: Program, chosen: Range, private: Pa
     return nsys_profile.profile(nsys, program, chosen, report, graph_nodes=plan.graph_nodes, temporary=temporary)
 
 
-def record(plan: Plan, words: list[str], nsys: Nsys, chosen: Range, private: Path, kept: Path) -> list[Path]:
-    """Run the command, and return the cleaned exports, one of each rank. Raises GpudiagError where there is nothing."""
+def record(
+    plan: Plan, words: list[str], nsys: Nsys, chosen: Range, sampler: Sampler, private: Path, kept: Path
+) -> list[Path]:
+    """Run the command, and return the cleaned exports, one of each rank. Raises GpudiagError where there is nothing.
+
+    sampler: begins with what is recorded.
+    """
     temporary = private / "tmp"
     temporary.mkdir()
     most = min(plan.max_size, workspace.room(private) // 2)
 
-    def watch(_: float) -> str:
+    def watch(passed: float) -> str:
+        if passed >= chosen.delay_s:
+            sampler.begin()
         return "size" if workspace.size(private) > most else ""
 
     env = {**os.environ, "TMPDIR": str(temporary)}
     log = private / "profiled.log"
     done = run(words, env, log, plan.limit_s, watch=watch, end_by=signal.SIGINT, settle_s=SETTLE_S, before=_NSYS_SAYS)
+    sampler.end()
     reports = sorted(private.glob(f"{_NAME}*.nsys-rep"))
     if not reports:
         raise _nothing(done, chosen, private, most)

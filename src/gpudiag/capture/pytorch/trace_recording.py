@@ -16,6 +16,7 @@ from gpudiag.capture.plan import Plan
 from gpudiag.capture.program import Program, interpreter
 from gpudiag.capture.pytorch import injection, step_hook, trace_hook
 from gpudiag.capture.redact_places import ANY_HOME, HOME
+from gpudiag.capture.smi.sampler import Sampler
 from gpudiag.capture.supervisor import ProgramRun, run
 from gpudiag.errors import GpudiagError
 
@@ -77,10 +78,12 @@ def part(plan: Plan, unprofiled: Unprofiled, chosen: Range) -> TraceRange:
 
 
 def record(
-    plan: Plan, program: Program, chosen: TraceRange, missing: NoNsysError, private: Path, kept: Path
+    plan: Plan, program: Program, chosen: TraceRange, missing: NoNsysError, sampler: Sampler, private: Path, kept: Path
 ) -> list[Path]:
     """Run the program with the hook, and return the cleaned traces, one of each rank. Raises GpudiagError where there
     is nothing.
+
+    sampler: begins with the first trace.
     """
     folder = private / "traces"
     folder.mkdir()
@@ -90,6 +93,8 @@ def record(
         if workspace.size(private) > most:
             return "size"
         begun, done = (_names(folder, kind) for kind in (trace_hook.BEGUN, trace_hook.TRACE))
+        if begun:
+            sampler.begin()
         failed = _names(folder, trace_hook.FAILED)
         return "enough" if failed or (done and begun <= done) else ""
 
@@ -100,6 +105,7 @@ def record(
     env = injection.environment(injection.install(private / "trace-hook"), step_hook.TRACE_WISHES, wishes)
     words = [*program.launcher, *program.rank]
     done = run(words, env, private / "profiled.log", plan.limit_s, watch=watch, settle_s=SETTLE_S)
+    sampler.end()
     traces = sorted(folder.glob(f"{trace_hook.TRACE}*.json.gz"))
     if not traces or done.ended == "size" or (done.code and not done.ended):
         raise _nothing(done, chosen, missing, folder, most)

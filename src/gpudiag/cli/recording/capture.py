@@ -30,6 +30,7 @@ EXAMPLES = (
 WRITES = (
     ("report.sqlite", "the recording, cleaned; report.rank0.sqlite … of several ranks"),
     ("trace.json.gz", "instead of it, of a PyTorch program where nsys is not installed"),
+    ("smi.csv", "the GPU's clocks, power, heat and memory meanwhile, where nvidia-smi is installed"),
     ("capture.json", "the time without a profiler, of each process, and what was recorded"),
     ("report.nsys-rep", "only with --keep-report: as nsys wrote it, with the environment in it"),
 )

@@ -283,7 +283,7 @@ def test_the_recorder_runs_where_nothing_else_is_installed(place: Path) -> None:
 
 def test_the_recorder_has_the_options_of_the_command() -> None:
     command = {option for parameter in capture_command.params for option in parameter.opts if option.startswith("--")}
-    of_the_report = {"--no-explain", "--write-recorder", "--format", "--output"}
+    of_the_report = {"--no-explain", "--kernels", "--write-recorder", "--format", "--output"}
     assert command - of_the_report == {
         option for action in options()._actions for option in action.option_strings if option.startswith("--")
     } - {"--help"}

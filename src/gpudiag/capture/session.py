@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpudiag.capture import preview
@@ -94,6 +95,15 @@ def _recorder(plan: Plan, program: Program) -> Nsys | NoNsysError:
     for sentence in nsys_profile.without(nsys, program):
         plan.say(sentence)
     return nsys
+
+
+def add(captured: Captured, files: Sequence[Path]) -> Captured:
+    """Return the recording with more files, which lie beside the others and are noted with them."""
+    facts = captured.files[0].parent / FACTS
+    captured = replace(captured, files=(*captured.files, *files))
+    known = json.loads(facts.read_text("utf-8")) | {"files": [file.name for file in captured.files]}
+    facts.write_text(json.dumps(known, indent=2) + "\n", "utf-8")
+    return captured
 
 
 def described(unprofiled: Unprofiled) -> str:

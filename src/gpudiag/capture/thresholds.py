@@ -29,6 +29,7 @@ class Thresholds:
     trace_iterations: float
     trace_least_s: float
     trace_most_s: float
+    kernels: float
 
     @classmethod
     def of(cls, settings: Mapping[str, float]) -> Thresholds:

@@ -43,6 +43,18 @@ def workspace(output: Path) -> Iterator[tuple[Path, Path]]:
             shutil.rmtree(private, ignore_errors=True)
 
 
+@contextmanager
+def private_folder(kept: Path) -> Iterator[Path]:
+    """Yield a private folder beside results that are there already. Raises GpudiagError."""
+    private = _private(kept)
+    try:
+        yield private
+    except OSError as error:
+        raise _unusable(kept, error) from None
+    finally:
+        shutil.rmtree(private, ignore_errors=True)
+
+
 def _free(output: Path) -> Path:
     number = 1
     path = output

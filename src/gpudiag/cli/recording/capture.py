@@ -9,10 +9,13 @@ import click
 
 from gpudiag.capture import plan as defaults
 from gpudiag.capture import recorder_file
+from gpudiag.capture.ncu import kernel_pass
+from gpudiag.capture.ncu.kernel_pass import Ncu
 from gpudiag.capture.plan import Plan
-from gpudiag.capture.session import Captured, capture, unlikely
-from gpudiag.cli.arguments import FORMAT, OUTPUT, deliver, ended, say, tune_interpreter
+from gpudiag.capture.session import capture
+from gpudiag.cli.arguments import FORMAT, OUTPUT, deliver, ended, say
 from gpudiag.cli.explain import chosen
+from gpudiag.cli.recording import explanation
 from gpudiag.cli.sections import FAILED, Command
 from gpudiag.errors import GpudiagError
 from gpudiag.report import output as place
@@ -23,6 +26,7 @@ EXAMPLES = (
     ("gpudiag capture --steps 50:150 -- python rollout.py --steps {steps}", "any program that takes a number of steps"),
     ("gpudiag capture --duration 5s --runs 0 -- ./server", "five seconds of a program that never ends"),
     ("gpudiag capture -- torchrun --nproc-per-node=2 train.py", "every rank, each in a file of its own"),
+    ("gpudiag capture --kernels -- ./solver", "then the counters of the kernels that matter, in the same report"),
     ("gpudiag capture --dry-run -- python train.py", "only say what would be run"),
     ("gpudiag capture --no-explain -- ./solver", "leave the files, to be explained elsewhere"),
     ("gpudiag capture --write-recorder record.pyz", "for a machine without gpudiag: python record.pyz -- ./solver"),
@@ -31,8 +35,9 @@ WRITES = (
     ("report.sqlite", "the recording, cleaned; report.rank0.sqlite … of several ranks"),
     ("trace.json.gz", "instead of it, of a PyTorch program where nsys is not installed"),
     ("smi.csv", "the GPU's clocks, power, heat and memory meanwhile, where nvidia-smi is installed"),
+    ("KERNEL.csv", "with --kernels: the counters of each kernel that was measured"),
     ("capture.json", "the time without a profiler, of each process, and what was recorded"),
-    ("report.nsys-rep", "only with --keep-report: as nsys wrote it, with the environment in it"),
+    ("report.nsys-rep", "only with --keep-report: as nsys wrote it, with the environment in it; KERNEL.ncu-rep too"),
 )
 
 
@@ -137,6 +142,11 @@ def _bytes(_: click.Context, __: click.Parameter, value: str) -> int:
 )
 @click.option("--graph-nodes", is_flag=True, help="Record the kernels inside CUDA graphs, too; that slows them down.")
 @click.option("--keep-report", is_flag=True, help="Keep the .nsys-rep, too; it holds the program's environment.")
+@click.option(
+    "--kernels",
+    is_flag=True,
+    help="Then measure the kernels that matter most with ncu, in a run for each, and explain all together.",
+)
 @click.option("--dry-run", is_flag=True, help="Say what would be run, and run nothing but nsys --help.")
 @click.option("--no-explain", is_flag=True, help="Leave the files, and print the command that explains them.")
 @click.option(
@@ -161,6 +171,7 @@ def capture_command(
     profiler_range: bool,
     graph_nodes: bool,
     keep_report: bool,
+    kernels: bool,
     dry_run: bool,
     no_explain: bool,
     recorder: Path | None,
@@ -185,6 +196,9 @@ def capture_command(
         command, folder, steps, runs, warm_up, delay, duration, limit, max_size, profiler_range, graph_nodes,
         keep_report, dry_run, say,
     )  # fmt: skip
+    if kernels and no_explain:
+        raise GpudiagError("--kernels chooses kernels by the report: leave --no-explain out.")
+    ncu = _counters(plan) if kernels else None
     captured = capture(plan)
     if captured is None:
         return
@@ -192,24 +206,16 @@ def capture_command(
         deliver(ended(captured.explain_command()))
         return
     say(f"explaining: {captured.explain_command()}")
-    deliver(_explained(captured, form), output, in_colour=form == "markdown")
+    deliver(explanation.of(plan, captured, ncu, form), output, in_colour=form == "markdown")
 
 
-def _explained(captured: Captured, form: str) -> str:
-    """Return the report; without the measured time where that is none of an iteration that was recorded."""
-    tune_interpreter()
-    from gpudiag import pipeline
-    from gpudiag.options import Options
-    from gpudiag.report import formats
-
-    seconds = captured.unprofiled.iteration_s
-    options = Options(iteration_times={"": seconds * 1e9} if seconds else {})
+def _counters(plan: Plan) -> Ncu | None:
+    """Return the ncu that measures kernels, or say why there is none: the timeline is explained all the same."""
     try:
-        pictured = pipeline.pictured(captured.files, options)
+        ncu = kernel_pass.find(plan)
     except GpudiagError as error:
-        if not unlikely(error):
-            raise
-        say(f"the measured time is left out: {error}")
-        pictured = pipeline.pictured(captured.files, Options())
-    report, picture = pictured
-    return formats.render(report, form, picture)
+        say(f"the report will be of the timeline alone: {error}")
+        return None
+    if plan.dry_run:
+        say("would then measure the kernels that matter most, after the others and in a run for each, with ncu")
+    return ncu

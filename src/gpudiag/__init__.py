@@ -1,6 +1,6 @@
 """gpudiag reads what NVIDIA's profilers recorded and says what is slow, why, where, and what each fix is worth."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpudiag.errors import GpudiagError
 
@@ -21,3 +21,10 @@ else:
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__})
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Make `%%gpudiag` known to IPython, which calls this for `%load_ext gpudiag`."""
+    from gpudiag.api import cell_magic
+
+    cell_magic.register(shell)

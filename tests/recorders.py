@@ -12,6 +12,8 @@ import os
 import shlex
 import sqlite3
 import subprocess
+import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -128,3 +130,11 @@ def traced(place: Path, events: list[Event]) -> None:
     home = event("python_function", "/home/alice/train.py(3): step", 0, 9)
     text = json.dumps(document([*events, home], host_name="alices-machine"), indent=1)
     (place / "trace.json.gz").write_bytes(gzip.compress(text.encode()))
+
+
+def until(done: Callable[[], bool]) -> None:
+    """Wait for something that comes, however slow the machine is."""
+    latest = time.monotonic() + 60
+    while not done():
+        assert time.monotonic() < latest
+        time.sleep(0.02)

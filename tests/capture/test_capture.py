@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import lzma
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -30,7 +31,7 @@ from gpudiag.errors import GpudiagError
 from gpudiag.model import Report
 from gpudiag.options import Options
 from paths import CAPTURES
-from recorders import MARK, OPTIONS, RECORDS, assert_nothing_left, commands, exported, nsys, plan, torch
+from recorders import MARK, OPTIONS, RECORDS, assert_nothing_left, commands, exported, nsys, plan, torch, until
 
 
 def test_a_program_is_recorded_and_cleaned(place: Path) -> None:
@@ -204,6 +205,31 @@ def test_an_nsys_too_old_to_stop_by_itself_is_refused(place: Path) -> None:
     assert_nothing_left(place)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
+def test_nothing_is_left_of_a_gpudiag_that_is_ended(place: Path, number: int) -> None:
+    """The program has left its process group, as daemons do; what is killed cannot clean up after itself."""
+    nsys(place, f'setsid sleep {MARK} &\necho $! > {place / "pid"}\n"$@"\n')
+    words = [sys.executable, "-m", "gpudiag", "capture", "-d", place / "out", "--runs", "0", "--", "sleep", MARK]
+    env = {**os.environ, "TMPDIR": str(place / "tmp")}
+    running = subprocess.Popen(words, stderr=subprocess.PIPE, env=env, text=True)
+    until((place / "pid").exists)
+    running.send_signal(number)
+    said = running.communicate()[1]
+    assert "Traceback" not in said
+    until(lambda: not (place / "out").exists())
+    until(lambda: not list((place / "tmp").iterdir()))
+    assert_nothing_left(place)
+
+
+def test_restricted_counters_of_the_cpu_do_not_matter(place: Path) -> None:
+    """The refusal of an nsys that is asked for what `perf_event_paranoid` forbids is made up."""
+    refuses = 'case "$words" in *--sample=none*--cpuctxsw=none*) ;; *) echo paranoid level 4; exit 1;; esac\n'
+    nsys(place, refuses + RECORDS)
+    script = place / "bin" / "nsys"
+    script.write_text(script.read_text().replace("shift\nwhile", 'words="$*"\nshift\nwhile'))
+    assert capture(plan(place, "true")) is not None
+
+
 def test_a_program_that_fails_is_not_recorded(place: Path) -> None:
     failing = place / "train.py"
     failing.write_text("#!/bin/sh\necho CUDA out of memory >&2\nexit 7\n")
@@ -283,7 +309,7 @@ def test_the_recorder_runs_where_nothing_else_is_installed(place: Path) -> None:
 
 def test_the_recorder_has_the_options_of_the_command() -> None:
     command = {option for parameter in capture_command.params for option in parameter.opts if option.startswith("--")}
-    of_the_report = {"--no-explain", "--kernels", "--write-recorder", "--format", "--output"}
+    of_the_report = {"--no-explain", "--kernels", "--set", "--write-recorder", "--format", "--output"}
     assert command - of_the_report == {
         option for action in options()._actions for option in action.option_strings if option.startswith("--")
     } - {"--help"}
@@ -305,6 +331,18 @@ def test_the_report_rests_on_the_measured_time(place: Path, monkeypatch: pytest.
     assert asked[0].iteration_times == {"": pytest.approx(3.6e6)}
     assert "3.6 ms per step, 3.5 to 4 ms in 3 fresh processes" in done.stderr
     assert "--iteration-time 3.6ms" in done.stderr
+
+
+def test_thresholds_of_recordings_can_be_set(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is measured is made up."""
+    monkeypatch.setattr(session, "measure", lambda *_: Unprofiled("made up", (0.03,), warm_s=1.0))
+    words = ["capture", "-d", str(place / "out"), "--no-explain"]
+    for given in ([], ["--set", "settings.capture_iterations=20", "--set", "settings.capture_least_s=0.5"]):
+        assert CliRunner().invoke(main, [*words, *given, "--", "true"]).exit_code == 0
+    profiled = [line for line in commands(place) if line.startswith("profile ")]
+    assert ["--duration=5 " in profiled[0], "--duration=1 " in profiled[1]] == [True, True]
+    wrong = CliRunner().invoke(main, [*words, "--set", "settings.capture_leest_s=1", "--", "true"])
+    assert wrong.exit_code == 2 and "capture_least_s" in wrong.stderr
 
 
 def test_a_wrong_place_for_the_report_is_said_at_once(place: Path) -> None:

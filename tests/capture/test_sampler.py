@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from gpudiag.capture.session import capture
 from gpudiag.cli import main
 from gpudiag.errors import GpudiagError
 from paths import CAPTURES
-from recorders import MARK, assert_nothing_left, nsys, plan
+from recorders import MARK, assert_nothing_left, nsys, plan, until
 
 HEADER = (
     "timestamp, index, name, utilization.gpu [%], memory.used [MiB], memory.total [MiB], clocks.current.sm [MHz],"
@@ -108,14 +107,7 @@ def test_nothing_samples_after_a_signal(place: Path, number: int) -> None:
     nsys(place, '"$@"\n')
     words = [sys.executable, "-m", "gpudiag", "capture", "-d", place / "out", "--runs", "0", "--", "sleep", "20"]
     running = subprocess.Popen(words, stderr=subprocess.DEVNULL)
-    _until(lambda: (place / "pid").exists() and (place / "pid").read_text().endswith("\n"))
+    until(lambda: (place / "pid").exists() and (place / "pid").read_text().endswith("\n"))
     running.send_signal(number)
     running.wait()
-    _until(lambda: not os.path.exists(f"/proc/{int((place / 'pid').read_text())}"))
-
-
-def _until(done: object) -> None:
-    latest = time.monotonic() + 30
-    while not done():  # type: ignore[operator]
-        assert time.monotonic() < latest
-        time.sleep(0.02)
+    until(lambda: not os.path.exists(f"/proc/{int((place / 'pid').read_text())}"))

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from gpudiag.capture import workspace
 from gpudiag.capture.plan import Plan
 from gpudiag.capture.session import capture
 from gpudiag.cli import main
@@ -142,6 +143,15 @@ def test_a_failure_under_the_profiler_is_a_sentence(alone: Path, text: str, sent
     (alone / "lib" / "broken.py").write_text(text)
     with pytest.raises(GpudiagError, match=sentence):
         capture(replace(quick(alone, "broken.py"), runs=0))
+    assert_nothing_left(alone)
+
+
+def test_a_full_disk_under_the_profiler_is_said(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The free space is made up, and so is the error of the profiler that wants to write."""
+    monkeypatch.setattr(workspace, "room", lambda _: 1_000_000)
+    monkeypatch.setenv("NO_CUPTI", "1")
+    with pytest.raises(GpudiagError, match="the disk is full"):
+        capture(quick(alone, "train.py"))
     assert_nothing_left(alone)
 
 

@@ -17,9 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from gpudiag.capture import guard
 from gpudiag.errors import GpudiagError
 
-MARK = "GPUDIAG_CAPTURE"
+OWN_MARK = secrets.token_hex(16)
+"""What the marks of all runs of this process begin with."""
 POLL_S = 0.05
 SETTLE_S = 5.0
 """Seconds that a program has to end after a signal to do so."""
@@ -55,10 +57,10 @@ def run(
     before: the program's last words are looked for before this text. Whatever happens, no process of it is left.
     Raises GpudiagError where it cannot be started.
     """
-    mark = secrets.token_hex(16)
+    mark = f"{OWN_MARK}-{secrets.token_hex(8)}"
     began = time.monotonic()
     with log.open("wb") as output:
-        process = _started(command, {**env, MARK: mark}, output)
+        process = _started(command, {**env, guard.MARK: mark}, output)
         try:
             ended = ""
             while process.poll() is None and not ended:
@@ -97,33 +99,12 @@ def _started(command: Sequence[str], env: Mapping[str, str], output: IO[bytes]) 
 
 
 def _end_all(process: subprocess.Popen[bytes], mark: str) -> None:
-    """Kill the process group and everything that carries the mark, until nothing of it is left.
-
-    What the system itself holds, as a driver may, dies when that lets it go; nobody waits for it for ever.
-    """
-    latest = time.monotonic() + SETTLE_S
+    """Kill the process group and everything that carries the mark."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     with suppress(subprocess.TimeoutExpired):
         process.wait(SETTLE_S)
-    # A process may start another one between being listed and being killed.
-    while (found := marked(mark)) and time.monotonic() < latest:
-        for pid in found:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(0.01)
-
-
-def marked(mark: str) -> list[int]:
-    """Return the processes of this user that carry the mark; those that have ended and wait for their parent do not."""
-    wanted = f"{MARK}={mark}".encode()
-    found = []
-    for entry in os.scandir("/proc"):
-        if entry.name.isdecimal():
-            with suppress(OSError), open(f"/proc/{entry.name}/environ", "rb") as environ:
-                if wanted in environ.read().split(b"\0"):
-                    found.append(int(entry.name))
-    return found
+    guard.end(mark, SETTLE_S)
 
 
 def _last_line(log: Path, before: str) -> str:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+import pkgutil
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from gpudiag.capture import guard, supervisor
 from gpudiag.errors import GpudiagError
 
 _FULL = 16_000_000
 """Fewer free bytes than this: what failed then, failed for want of room. It only chooses the sentence."""
+_GUARD_S = 10.0
+"""Seconds that the guard has to end once all is done."""
 _PROBE = "#!/bin/sh\nexit 0\n"
 
 
@@ -31,7 +36,8 @@ def workspace(output: Path) -> Iterator[tuple[Path, Path]]:
     private: Path | None = None
     try:
         private = _private(kept)
-        yield private, kept
+        with _guarded(private, kept):
+            yield private, kept
     except OSError as error:
         shutil.rmtree(kept, ignore_errors=True)
         raise _unusable(kept, error) from None
@@ -48,11 +54,38 @@ def private_folder(kept: Path) -> Iterator[Path]:
     """Yield a private folder beside results that are there already. Raises GpudiagError."""
     private = _private(kept)
     try:
-        yield private
+        with _guarded(private):
+            yield private
     except OSError as error:
         raise _unusable(kept, error) from None
     finally:
         shutil.rmtree(private, ignore_errors=True)
+
+
+@contextmanager
+def _guarded(*folders: Path) -> Iterator[None]:
+    """Have the folders removed, and what was started ended, should this process be killed. Without a Python that can
+    be started it goes on unguarded.
+    """
+    source = pkgutil.get_data("gpudiag.capture", "guard.py")
+    assert source is not None
+    absolute = [os.path.abspath(folder) for folder in folders]
+    words = [sys.executable, "-I", "-S", "-c", source.decode(), supervisor.OWN_MARK, *absolute]
+    watching: subprocess.Popen[bytes] | None = None
+    with suppress(OSError):
+        watching = subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    try:
+        yield
+    finally:
+        if watching is not None:
+            with suppress(OSError, subprocess.TimeoutExpired):
+                watching.communicate(guard.DONE, _GUARD_S)
 
 
 def _free(output: Path) -> Path:

@@ -13,7 +13,8 @@ from gpudiag.capture.ncu import kernel_pass
 from gpudiag.capture.ncu.kernel_pass import Ncu
 from gpudiag.capture.plan import Plan
 from gpudiag.capture.session import capture
-from gpudiag.cli.arguments import FORMAT, OUTPUT, deliver, ended, say
+from gpudiag.capture.thresholds import Thresholds
+from gpudiag.cli.arguments import FORMAT, OUTPUT, THRESHOLDS, deliver, ended, say
 from gpudiag.cli.explain import chosen
 from gpudiag.cli.recording import explanation
 from gpudiag.cli.sections import FAILED, Command
@@ -156,6 +157,7 @@ def _bytes(_: click.Context, __: click.Parameter, value: str) -> int:
     type=click.Path(path_type=Path),
     help="Write the recorder as one file instead, which needs only Python and nsys: `python FILE -- COMMAND`.",
 )
+@THRESHOLDS
 @FORMAT
 @OUTPUT
 def capture_command(
@@ -175,6 +177,7 @@ def capture_command(
     dry_run: bool,
     no_explain: bool,
     recorder: Path | None,
+    overrides: dict[str, float],
     form: str | None,
     output: Path | None,
 ) -> None:
@@ -194,7 +197,7 @@ def capture_command(
         place.check(output)  # before minutes of work
     plan = Plan(
         command, folder, steps, runs, warm_up, delay, duration, limit, max_size, profiler_range, graph_nodes,
-        keep_report, dry_run, say,
+        keep_report, dry_run, say, _thresholds(overrides),
     )  # fmt: skip
     if kernels and no_explain:
         raise GpudiagError("--kernels chooses kernels by the report: leave --no-explain out.")
@@ -206,7 +209,14 @@ def capture_command(
         deliver(ended(captured.explain_command()))
         return
     say(f"explaining: {captured.explain_command()}")
-    deliver(explanation.of(plan, captured, ncu, form), output, in_colour=form == "markdown")
+    deliver(explanation.of(plan, captured, ncu, form, overrides), output, in_colour=form == "markdown")
+
+
+def _thresholds(overrides: dict[str, float]) -> Thresholds:
+    """Return those of recordings. Raises GpudiagError where one is set that is none."""
+    from gpudiag.library import load
+
+    return Thresholds.of(load.load().with_overrides(overrides).setting_values)
 
 
 def _counters(plan: Plan) -> Ncu | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,14 +20,14 @@ if TYPE_CHECKING:
     from gpudiag.timeline.model import Picture
 
 
-def of(plan: Plan, captured: Captured, ncu: Ncu | None, form: str) -> str:
+def of(plan: Plan, captured: Captured, ncu: Ncu | None, form: str, overrides: dict[str, float]) -> str:
     """Return the report in a format. ncu: what measures the kernels; without it the timeline is all."""
     tune_interpreter()
     from gpudiag.options import Options
     from gpudiag.report import formats
 
     seconds = captured.unprofiled.iteration_s
-    options = Options(iteration_times={"": seconds * 1e9} if seconds else {})
+    options = Options(overrides=overrides, iteration_times={"": seconds * 1e9} if seconds else {})
     report, picture, options = _pictured(captured, options)
     if ncu is not None:
         try:
@@ -48,7 +49,7 @@ def _pictured(captured: Captured, options: Options) -> tuple[Report, Picture | N
         if not (options.iteration_times and session.unlikely(error)):
             raise
         say(f"the measured time is left out: {error}")
-        options = type(options)()
+        options = replace(options, iteration_times={})
         report, picture = pipeline.pictured(captured.files, options)
     return report, picture, options
 

@@ -25,6 +25,7 @@ from gpudiag.capture.measure import Unprofiled
 from gpudiag.capture.nsys.record import part
 from gpudiag.capture.program import look_at
 from gpudiag.capture.session import capture
+from gpudiag.capture.smi import gpu
 from gpudiag.cli import main
 from gpudiag.cli.recording.capture import capture_command
 from gpudiag.errors import GpudiagError
@@ -120,6 +121,39 @@ def test_optimizer_steps_are_timed_and_the_range_is_warm(place: Path, monkeypatc
 )  # fmt: skip
 def test_each_rank_is_profiled(words: str, expected: str) -> None:
     assert " ".join(look_at(words.split()).around(["P"])) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "python"),
+    [("env A=1 python train.py", True), ("bash train.sh", True), ("uv run train.py", True), ("sleep 3", False)],
+)
+def test_python_is_known_behind_what_starts_it(words: str, python: bool) -> None:
+    assert look_at(words.split()).python == python
+
+
+def test_a_script_without_its_interpreter_gets_advice(place: Path) -> None:
+    script = place / "train.py"
+    script.write_text("print()\n")
+    with pytest.raises(GpudiagError, match=r"is no program by itself: write `python .*train.py` after `--`"):
+        capture(plan(place, str(script)))
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("5", "5"), ("1500ms", "2"), ("6s", "6")])
+def test_times_may_have_units(place: Path, text: str, seconds: str) -> None:
+    words = ["capture", "-d", str(place / "out"), "--runs", "0", "--no-explain", "--duration", text, "--", "true"]
+    assert CliRunner().invoke(main, words).exit_code == 0
+    assert f"--duration={seconds} " in commands(place)[0]
+    wrong = CliRunner().invoke(main, ["capture", "--duration", "soon", "--", "true"])
+    assert wrong.exit_code == 2 and "'soon' is not like 30s or 500ms" in wrong.stderr
+
+
+def test_a_machine_without_a_gpu_is_said(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether there is a GPU is made up."""
+    for present in (True, False):
+        heard: list[str] = []
+        monkeypatch.setattr(gpu, "is_present", lambda seen=present: seen)
+        capture(replace(plan(place, "true"), dry_run=True, say=heard.append))
+        assert any("no NVIDIA GPU is seen" in said for said in heard) is not present
 
 
 def test_each_rank_has_a_file(place: Path) -> None:

@@ -44,7 +44,7 @@ def test_the_steps_after_the_warm_up_are_recorded(alone: Path) -> None:
     assert captured.files == (alone / "out" / "trace.json.gz",)
     marks = (alone / "marks").read_text().split()
     assert marks[0] == "ProfilerStep#0" and len(marks) == len(set(marks)) in (4, 5, 6)
-    assert heard[0].startswith("nsys is not on the PATH, so PyTorch's own profiler records instead")
+    assert heard[0].startswith("nsys is not on the PATH: a PyTorch program is recorded by its own profiler instead")
     facts = json.loads((alone / "out" / "capture.json").read_text())
     assert facts["torch_profiler"]["begin_step"] == 3
     assert captured.unprofiled.iteration_s == pytest.approx(0.02, rel=0.3)
@@ -80,7 +80,7 @@ def test_an_nsys_that_cannot_record_is_replaced(alone: Path) -> None:
     nsys(alone, RECORDS, tuple(option for option in OPTIONS if "--duration" not in option))
     heard: list[str] = []
     assert capture(replace(quick(alone, "train.py"), say=heard.append)) is not None
-    assert "(--duration is not in its help), so PyTorch's own profiler" in heard[0]
+    assert "(--duration is not in its help): a PyTorch program is recorded by its own profiler" in heard[0]
     assert not (alone / "log").exists()
 
 

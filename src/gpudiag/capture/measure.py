@@ -116,7 +116,7 @@ def _by_optimizer_steps(plan: Plan, program: Program, folder: Path) -> Unprofile
     whole = warm = None
     pytorch = False
     for number in range(1, plan.runs + 1):
-        which = f"{number} of {plan.runs}, at most {plan.limit_s:.0f} s"
+        which = f"{number} of {plan.runs}, at most {plan.limit_s:.0f} s (--runs 0 leaves this out)"
         plan.say(f"measuring without a profiler, {which}: optimizer steps after the first {plan.warm_up}")
         steps = folder / f"steps-{number}"
         steps.mkdir()

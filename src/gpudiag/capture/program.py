@@ -41,7 +41,7 @@ def look_at(words: Sequence[str]) -> Program:
     variable = {**_RANK_VARIABLES, **_HYDRA}.get(name)
     if variable and (at := _begin_of_rank(words)):
         return Program(tuple(words[:at]), tuple(words[at:]), variable, is_python(words[at]))
-    return Program((), tuple(words), None, is_python(words[0]))
+    return Program((), tuple(words), None, is_python(words[0]) or any(map(_names_python, words[1:])))
 
 
 def interpreter(program: Program) -> str | None:
@@ -54,6 +54,8 @@ def require(program: Program) -> None:
     """Raise GpudiagError where the program, or its launcher, is not there; nsys would say so in its own words."""
     for words in (program.launcher, program.rank):
         if words and shutil.which(words[0]) is None:
+            if words[0].endswith(".py") and os.path.isfile(words[0]):
+                raise GpudiagError(f"{words[0]} is no program by itself: write `python {words[0]}` after `--`.")
             raise GpudiagError(f"{words[0]}: there is no such program; check the command after `--`.")
 
 
@@ -99,6 +101,12 @@ def _begin_of_rank(words: Sequence[str]) -> int:
 
 def _is_program(word: str) -> bool:
     return not word.startswith("-") and not word.isdecimal() and shutil.which(word) is not None
+
+
+def _names_python(word: str) -> bool:
+    """Return whether an argument names Python or a script: those of `env`, `uv run`, `bash` and their like do."""
+    name = os.path.basename(word)
+    return _PYTHON.fullmatch(name) is not None or name.endswith((".py", ".sh"))
 
 
 def is_python(word: str) -> bool:

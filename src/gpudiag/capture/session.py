@@ -15,7 +15,7 @@ from gpudiag.capture.nsys.nsys_profile import NoNsysError, Nsys
 from gpudiag.capture.plan import Plan
 from gpudiag.capture.program import Program, look_at, require
 from gpudiag.capture.pytorch import trace_recording
-from gpudiag.capture.smi import sampler
+from gpudiag.capture.smi import gpu, sampler
 from gpudiag.capture.smi.sampler import Sampler
 from gpudiag.capture.workspace import workspace
 from gpudiag.errors import GpudiagError
@@ -49,8 +49,10 @@ def capture(plan: Plan) -> Captured | None:
     """
     plan = plan.checked()
     program = look_at(plan.words())
-    recorder = _recorder(plan, program)
     require(program)
+    recorder = _recorder(plan, program)
+    if not gpu.is_present():
+        plan.say("no NVIDIA GPU is seen on this machine: a program that does no work on one cannot be explained")
     if plan.dry_run:
         preview.say(plan, program, recorder)
         return None
@@ -88,8 +90,8 @@ def _recorder(plan: Plan, program: Program) -> Nsys | NoNsysError:
         if not plan.dry_run:
             trace_recording.require(plan, program, missing)
             plan.say(
-                f"{missing.reason}, so PyTorch's own profiler records instead, which sees no calls of the operating"
-                f" system; for a full recording {missing.remedy}"
+                f"{missing.reason}: a PyTorch program is recorded by its own profiler instead, which sees no calls of"
+                f" the operating system; for a full recording {missing.remedy}"
             )
         return missing
     for sentence in nsys_profile.without(nsys, program):

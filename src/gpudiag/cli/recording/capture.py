@@ -52,10 +52,13 @@ def _steps(_: click.Context, __: click.Parameter, value: str | None) -> tuple[in
 
 
 def _seconds(_: click.Context, __: click.Parameter, value: str | None) -> float | None:
-    try:
-        return None if value is None else parse.nanoseconds(value) / 1e9
-    except GpudiagError as error:
-        raise click.BadParameter(str(error)) from None
+    if value is None:
+        return None
+    # As `timeout` and the recorder's file do: a number alone is seconds.
+    time = parse.duration(f"{value}s" if re.fullmatch(r"\d+(\.\d+)?", value, re.ASCII) else value)
+    if not time or time > parse.LONGEST:
+        raise click.BadParameter(f"{value!r} is not like 30s or 500ms, or is longer than a day.")
+    return time / 1e9
 
 
 def _bytes(_: click.Context, __: click.Parameter, value: str) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import lzma
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from gpudiag.capture.ncu import kernel_pass
 from gpudiag.cli import main
 from gpudiag.cli.recording.kernel_choice import base_name
 from paths import CAPTURES
-from recorders import MARK, assert_nothing_left
+from recorders import MARK, assert_nothing_left, torch
 
 NCU = """#!/bin/sh
 case "$1" in
@@ -80,6 +81,16 @@ def test_what_next_proposes_is_measured_and_explained(timeline: Path) -> None:
     assert files == ["report.sqlite", "column_sums.csv"]
     assert f"gpudiag explain {timeline / 'out' / 'report.sqlite'} {timeline / 'out' / 'column_sums.csv'}" in done.stderr
     assert list((timeline / "tmp").iterdir()) == []
+
+
+def test_kernels_of_a_trace_are_measured(timeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch and its trace are those of `tests/recorders.py`."""
+    (timeline / "bin" / "nsys").unlink()
+    program = torch(timeline, monkeypatch) / "infer.py"
+    words = ["--runs", "0", "--kernels", "--duration", "0.3", "--format", "json", "--", sys.executable, str(program)]
+    made = report(CliRunner().invoke(main, ["capture", "-d", str(timeline / "out"), *words]))
+    assert [item["kind"] for item in made["inputs"]] == ["torch", "ncu"]
+    assert "-k regex:^gemm" in (timeline / "ncu.log").read_text()
 
 
 def test_where_none_is_proposed_the_longest_are(timeline: Path) -> None:

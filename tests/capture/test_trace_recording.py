@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -14,8 +16,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from gpudiag.capture import workspace
+from gpudiag.capture import recorder_file, workspace
+from gpudiag.capture.measure import Unprofiled
+from gpudiag.capture.nsys.nsys_profile import Range
 from gpudiag.capture.plan import Plan
+from gpudiag.capture.pytorch.trace_recording import TraceRange, part
 from gpudiag.capture.session import capture
 from gpudiag.cli import main
 from gpudiag.errors import GpudiagError
@@ -65,6 +70,16 @@ def test_a_program_without_an_optimizer_is_recorded_by_time(alone: Path) -> None
     assert captured is not None and captured.iteration_time is None
     assert any("0.3 s, as soon as it uses the GPU" in said for said in heard)
     assert (alone / "marks").read_text() == ""
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [(True, TraceRange(10, 0.0, 20, 30.0)), (None, TraceRange(0, 2.0, 0, 5.0))],
+    ids=["optimizer", "two run lengths"],
+)
+def test_steps_are_waited_for_only_where_they_were_seen(place: Path, seen: bool | None, expected: TraceRange) -> None:
+    measured = Unprofiled("made up", (0.03,), warm_s=1.0, pytorch=seen)
+    assert part(plan(place, "true"), measured, Range(2.0, 5.0, profiler_range=False)) == expected
 
 
 def test_its_report_has_the_measured_time(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,6 +168,16 @@ def test_a_full_disk_under_the_profiler_is_said(alone: Path, monkeypatch: pytest
     with pytest.raises(GpudiagError, match="the disk is full"):
         capture(quick(alone, "train.py"))
     assert_nothing_left(alone)
+
+
+def test_the_recorders_file_records_without_nsys(alone: Path) -> None:
+    """Without site packages and without the folder of gpudiag, Python has the standard library alone."""
+    recorder_file.write(alone / "record.pyz")
+    words = [sys.executable, "-S", alone / "record.pyz", "-d", alone / "out", "--runs", "0", "--duration", "1", "--"]
+    env = {**os.environ, "TMPDIR": str(alone / "tmp")}
+    words += [sys.executable, alone / "lib" / "infer.py"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=env)
+    assert (done.returncode, done.stdout) == (0, f"gpudiag explain {alone / 'out' / 'trace.json.gz'}\n"), done.stderr
 
 
 def test_what_only_nsys_does_is_refused(alone: Path) -> None:

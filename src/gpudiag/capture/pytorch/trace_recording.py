@@ -71,7 +71,7 @@ def part(plan: Plan, unprofiled: Unprofiled, chosen: Range) -> TraceRange:
     """Return what is recorded. chosen: what nsys would have recorded."""
     limits = plan.thresholds
     step_s = unprofiled.iteration_s
-    if plan.delay_s is None and unprofiled.warm_s is not None and step_s:
+    if plan.delay_s is None and unprofiled.pytorch and step_s:  # the steps of an optimizer were seen
         steps = max(limits.trace_iterations, limits.trace_least_s / step_s)
         return TraceRange(plan.warm_up, 0.0, math.ceil(steps), plan.duration_s)
     return TraceRange(0, chosen.delay_s, 0, min(plan.duration_s, limits.trace_most_s))

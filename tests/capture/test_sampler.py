@@ -72,6 +72,16 @@ def test_a_log_is_explained_with_the_timeline(place: Path) -> None:
     assert any("the power limit held the clock down" in note["text"] for note in report["notes"])
 
 
+def test_a_log_that_cannot_be_read_is_left_out(place: Path) -> None:
+    smi(place, f"echo '{HEADER}'\nwhile :; do echo '2026/03/04 10:00:00.000, something else'; sleep 0.01; done\n")
+    (place / "exported").write_bytes(lzma.decompress((CAPTURES / "histogram" / "fixed.sqlite.xz").read_bytes()))
+    words = ["--runs", "0", "--format", "json", "--", "sleep", "0.5"]
+    done = CliRunner().invoke(main, ["capture", "-d", str(place / "out"), *words])
+    assert done.exit_code == 0, done.output
+    assert [item["kind"] for item in json.loads(done.stdout)["inputs"]] == ["nsys"]
+    assert "the log of nvidia-smi is left out: " in done.stderr
+
+
 def test_older_drivers_and_chosen_gpus(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,3")
     smi(place, fields=(*HELP[:-1], "clocks_throttle_reasons.active"))

@@ -45,6 +45,7 @@ _SECRET_NAME = re.compile(
 _ASSIGNMENT = re.compile(r'([A-Za-z_]\w*)="?(.*?)"?', re.DOTALL)
 _COMMON_NAMES = frozenset(("root", "user", "ubuntu", "localhost", "runner", "nobody", "jovyan", "Local (CLI)", REMOVED))
 _SHORTEST_NAME, _SHORTEST_SECRET = 4, 8
+"""Shorter names and values stand in common words: to search for them would damage the program's own."""
 _KEY = re.compile(r"(?=.*\d)(?=.*[a-z])(?=.*[A-Z])[\w+=~-]{20,}|[0-9a-f]{32,}")
 """What nobody chose to call anything: long, of digits and letters of both cases, and no path."""
 

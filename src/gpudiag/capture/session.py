@@ -29,11 +29,13 @@ class Captured:
 
     files: tuple[Path, ...]
     unprofiled: Unprofiled
+    time_fits: bool = True
+    """False once that time has proved to be none of an iteration that was recorded."""
 
     @property
     def iteration_time(self) -> str | None:
         """The time as `--iteration-time` takes it."""
-        seconds = self.unprofiled.iteration_s
+        seconds = self.unprofiled.iteration_s if self.time_fits else None
         return None if seconds is None else f"{seconds * 1e3:.6g}ms"
 
     def explain_command(self) -> str:

@@ -23,10 +23,12 @@ from gpudiag.errors import GpudiagError
 OWN_MARK = secrets.token_hex(16)
 """What the marks of all runs of this process begin with."""
 POLL_S = 0.05
+"""Seconds between two looks at a program: far below what is measured of it."""
 SETTLE_S = 5.0
 """Seconds that a program has to end after a signal to do so."""
 _LAST_WORDS = 8192
 _LONGEST_LINE = 200
+"""Bytes of a log that are searched for a last line, and characters of it that are shown."""
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,13 @@ from gpudiag.capture.supervisor import ProgramRun, run
 from gpudiag.errors import GpudiagError
 
 _HELP_S, _IMPORT_S = 60.0, 600.0
+"""An ncu that hangs must not hang us; it reads the report of a kernel in seconds."""
 _DRIVER = Path("/proc/driver/nvidia/params")
 _STATUS = Path("/proc/self/status")
 _SYS_ADMIN = 1 << 21
 """Bit of CAP_SYS_ADMIN, with which the driver lets any user read counters."""
 _LOG_END = 65536
+"""Bytes at the end of a log in which ncu's messages are looked for."""
 _INSTALL = (
     "install the package nsight-compute (Debian and Ubuntu: `apt install nsight-compute` from NVIDIA's CUDA repository;"
     " elsewhere https://developer.nvidia.com/nsight-compute)"

@@ -16,6 +16,7 @@ from gpudiag.capture.program import Program
 from gpudiag.errors import GpudiagError
 
 _HELP_S = 60
+"""An nsys on a slow network disk needs seconds to print its help; one that hangs must not hang us."""
 _NEEDED = ("--trace", "--output", "--duration", "--sample")
 NOT_IMPORTED = (
     "nsys recorded, but wrote no report of it: libdw is probably missing (Debian and Ubuntu: `apt"

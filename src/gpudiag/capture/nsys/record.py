@@ -24,6 +24,7 @@ from gpudiag.errors import GpudiagError
 SETTLE_S = 120.0
 """Seconds that nsys has to write its report after it was asked to stop."""
 _EXPORT_S = 1800.0
+"""Reports of gigabytes take minutes to export; one that hangs must not hang us."""
 _NAME = "report"
 _NSYS_SAYS = "Generating '"
 """Where nsys begins to speak of its own files."""

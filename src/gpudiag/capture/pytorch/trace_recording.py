@@ -21,12 +21,14 @@ from gpudiag.capture.supervisor import ProgramRun, run
 from gpudiag.errors import GpudiagError
 
 _LOOK_S = 60.0
+"""A Python on a slow network disk needs seconds to start."""
 _HAS_TORCH = "import importlib.util as u, sys; sys.exit(0 if u.find_spec('torch') else 3)"
 _NO_TORCH = 3
 _WITHOUT_NSYS = ("--profiler-range", "--graph-nodes", "--keep-report")
 _GPU_WORK = re.compile(r'"cat": ?"(kernel|gpu_memcpy|gpu_memset)"')
 _HOST = re.compile(r'("(?:host_?name|traceName)": ?)"(?:[^"\\]|\\.)*"')
 SETTLE_S = 10.0
+"""Seconds that the program has to end once its trace is there."""
 
 
 @dataclass(frozen=True)

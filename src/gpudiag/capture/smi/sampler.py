@@ -31,6 +31,7 @@ _FIELDS = (
 _NEEDED = 3
 """Fields before this one say what a line is of."""
 _HELP_S, _END_S = 30.0, 5.0
+"""Without a persistent driver nvidia-smi needs seconds to start; one that hangs must not hang us."""
 _READING = re.compile(rb"\d{4}/\d\d/\d\d ")
 
 

@@ -107,6 +107,10 @@ TORCH = {
         "torch.cuda.captured = True\nfor _ in range(9): mine.step()\ntorch.cuda.captured = False\n"
         "while True:\n    time.sleep(0.02)\n    mine.step(); other.step()\n"
     ),
+    "serve.py": (
+        "import threading, time, torch\nworker = threading.Thread(target=time.sleep, args=(8,))\n"
+        "worker.start()\nworker.join()\n"
+    ),
     "infer.py": "import time, torch\nfor _ in range(400): time.sleep(0.02)\n",
     "sitecustomize.py": "import pathlib\npathlib.Path(__file__).with_name('seen').touch()\n",
 }

@@ -72,6 +72,10 @@ def test_a_program_without_an_optimizer_is_recorded_by_time(alone: Path) -> None
     assert (alone / "marks").read_text() == ""
 
 
+def test_a_program_whose_main_thread_waits_is_recorded(alone: Path) -> None:
+    assert capture(replace(quick(alone, "serve.py"), runs=0)) is not None
+
+
 @pytest.mark.parametrize(
     ("seen", "expected"),
     [(True, TraceRange(10, 0.0, 20, 30.0)), (None, TraceRange(0, 2.0, 0, 5.0))],

@@ -6,7 +6,8 @@ standard library only, any Python since 3.8, and the program's own PyTorch.
 Recording begins after so many steps of the first optimizer, which then are the iterations; or at a time, once the
 program has begun to use the GPU. It ends after so many steps or seconds, or with the program. The profiler is started
 and stopped by the thread that steps, else by the main thread between two of its instructions, because it records the
-operators only of the thread that started it.
+operators only of the thread that started it. Where the main thread only waits, as in servers, those of all threads are
+recorded by PyTorch versions that can.
 """
 
 from __future__ import annotations
@@ -49,12 +50,13 @@ class TraceHook:
         self.thread = 0  # the one that started the profiler; 0 before it has
         self.mark: Any = None
         self.calls: list[object] = []
+        self.watcher = threading.Thread(target=self._watch, daemon=True)
 
     def loaded(self) -> None:
         """Note that the program uses PyTorch; called while that is being loaded."""
         self._note(LOADED, "")
         atexit.register(self._at_exit)
-        threading.Thread(target=self._watch, daemon=True).start()
+        self.watcher.start()
 
     def step(self, optimizer: object, *_: object) -> None:
         """Count a step of the first optimizer; called by torch after each."""
@@ -93,7 +95,8 @@ class TraceHook:
             try:
                 profiler = __import__("torch.profiler").profiler
                 every = [profiler.ProfilerActivity.CPU, profiler.ProfilerActivity.CUDA]
-                self.profiler = profiler.profile(activities=every, with_stack=True, record_shapes=True)
+                wishes = every_thread() if threading.current_thread() is self.watcher else {}
+                self.profiler = profiler.profile(activities=every, with_stack=True, record_shapes=True, **wishes)
                 self._note(BEGUN, "")
                 self.profiler.start()
                 self.begun_at, self.thread = self.steps, threading.get_ident()
@@ -160,6 +163,14 @@ class TraceHook:
         with open(f"{path}.new", "w", encoding="utf-8", errors="replace") as file:
             file.write(text)
         os.replace(f"{path}.new", path)
+
+
+def every_thread() -> dict[str, Any]:
+    """Return the option that records the operators of all threads, where this PyTorch has it."""
+    try:
+        return {"experimental_config": sys.modules["torch"]._C._profiler._ExperimentalConfig(profile_all_threads=True)}
+    except (AttributeError, TypeError):
+        return {}
 
 
 def using_gpu() -> bool:

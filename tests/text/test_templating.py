@@ -40,6 +40,7 @@ def test_durations_are_never_four_digits_below_seconds(ns: float) -> None:
 def test_sizes_shares_and_counts() -> None:
     assert [byte_size(n) for n in (512, 4096, 37.5 * 2**20, 2**30)] == ["512 B", "4.0 KiB", "37.5 MiB", "1.0 GiB"]
     assert [pct(n) for n in (0, 0.0004, 0.034, 0.0996, 0.72)] == ["0 %", "< 0.1 %", "3.4 %", "10 %", "72 %"]
+    assert [pct(n) for n in (0.994, 0.9968, 0.99999, 1, 1.2)] == ["99 %", "99.7 %", "99.9 %", "100 %", "120 %"]
     assert [num(n) for n in (3, 12345, 3.14159, 7.8)] == ["3", "12,345", "3.1", "7.8"]
     assert (plural(1, "copy", "copies"), plural([1, 2], "place")) == ("1 copy", "2 places")
 

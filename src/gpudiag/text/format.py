@@ -56,12 +56,14 @@ def byte_size(count: float | None) -> str:
 
 
 def pct(share: float | None) -> str:
-    """A share of 1 in percent: `72 %`, `3.4 %`, `< 0.1 %`."""
+    """A share of 1 in percent: `72 %`, `3.4 %`, `< 0.1 %`. Only the whole is `100 %`, what comes near is `99.7 %`."""
     if share is None:
         return "unknown"
     value = share * 100
     if 0 < value < 0.1:
         return "< 0.1 %"
+    if 99.5 <= value < 100:
+        return f"{min(value, 99.9):.1f} %"
     return f"{value:.1f} %" if 0 < abs(value) < 9.95 else f"{value:.0f} %"
 
 

@@ -95,7 +95,7 @@ def test_unexplained_time_leaves_the_causes_of_its_kind_open() -> None:
     explained = explain([WILD / "cg_solver.none.sqlite.xz"])
     assert not any(loop.unclaimed for loop in explained.run.loops)
     assert "D05" in explained.clear
-    unexplained = explain([WILD / "equinox_diffusion.none.sqlite.xz"])
+    unexplained = explain([WILD / "lightning_resnet.none.sqlite.xz"])
     assert "host_work" in [one.leaf for one in unexplained.run.loops[0].unclaimed]
     assert "D05" not in unexplained.clear
     [rule] = [one for one in unexplained.not_evaluated if one.code == "D05"]

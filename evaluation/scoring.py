@@ -15,7 +15,8 @@ from gpudiag.ingest import ingest
 from gpudiag.library.catalogue import Library
 from gpudiag.library.load import load
 from gpudiag.model import Finding, Report
-from gpudiag.pipeline import build_report, prepare
+from gpudiag.pipeline import build_report
+from gpudiag.prepare import prepare
 from gpudiag.replay import estimate, graph, overhead, simulate, trace
 from gpudiag.store import database
 

@@ -34,6 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "evaluate": {"library", "store", "text"},
     "diagnosis": {"evaluate", "library", "replay", "selection", "text"},
     "timeline": {"replay", "text"},
+    "answer": {"cache", "diagnosis", "ingest", "options", "timeline"},
     "next_steps": {"diagnosis", "evaluate", "library", "replay", "store", "text"},
     "compare": {"diagnosis", "text"},
     "gate": {"diagnosis", "files", "library", "text"},

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from gpudiag import pipeline
+from gpudiag import prepare
 from gpudiag.authoring.case_store import views_for
 from gpudiag.authoring.cases import fill
 from gpudiag.library.catalogue import Library
@@ -40,7 +40,7 @@ def opened(
     con = database.create(small=True)
     try:
         fill(con, case, known)
-        pipeline.prepare(con, replace(known, views=_views(views)), selection=selection)
+        prepare.prepare(con, replace(known, views=_views(views)), selection=selection)
         yield con
     finally:
         con.close()

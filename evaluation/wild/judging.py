@@ -19,7 +19,8 @@ from gpudiag.ingest import ingest
 from gpudiag.library.catalogue import Library
 from gpudiag.library.load import load
 from gpudiag.model import Finding, Report
-from gpudiag.pipeline import build_report, prepare
+from gpudiag.pipeline import build_report
+from gpudiag.prepare import prepare
 from gpudiag.store import database
 
 Connection = duckdb.DuckDBPyConnection

@@ -1,24 +1,24 @@
 """The stages in order: ingest → store → loops → evaluate → rank → report. Only this module knows the order.
 
-The first three, which give a prepared store, are chained in `prepare`.
+The first three, which give a prepared store, are chained in `prepare`. Nothing heavy is loaded before a capture has to
+be read: an answer that is known already (`answer`) is printed without the database.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import duckdb
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpudiag import __version__
 from gpudiag.errors import GpudiagError
 from gpudiag.options import Options
-from gpudiag.prepare import DEFAULT, analysed, opened, prepare
-from gpudiag.store import database
 from gpudiag.tracing import stage
 
 if TYPE_CHECKING:
+    import duckdb
+
+    from gpudiag.answer import Explained
     from gpudiag.evaluate.engine import Evaluation
     from gpudiag.library.catalogue import Library
     from gpudiag.model import Report, Rule, Run, Unevaluated
@@ -26,12 +26,17 @@ if TYPE_CHECKING:
     from gpudiag.replay.gains import GainCalculator
     from gpudiag.timeline.model import Picture
 
-__all__ = [
-    "DEFAULT", "Connection", "analysed", "build_report", "evaluated", "explain", "next_steps", "opened", "pictured",
-    "prepare", "priced_report", "report",
-]  # fmt: skip
+    Connection = duckdb.DuckDBPyConnection
 
-Connection = duckdb.DuckDBPyConnection
+DEFAULT = Options()
+
+
+class Priced(NamedTuple):
+    """A report, the ledger that priced its findings and knows what each points at, and whether every rule was run."""
+
+    report: Report
+    ledger: GainCalculator
+    sure: bool
 
 
 def explain(paths: Sequence[Path], options: Options = DEFAULT) -> Report:
@@ -39,20 +44,14 @@ def explain(paths: Sequence[Path], options: Options = DEFAULT) -> Report:
 
     Raises GpudiagError with one sentence when a file cannot be read or an option names nothing that exists.
     """
-
-    def work(con: Connection, library: Library, file: Path | None) -> Report:
-        options.progress("looking for causes")
-        with stage("evaluate"):
-            return build_report(con, library, options.iteration_times, file)
-
-    return analysed(paths, options, work)
+    return _answer(paths, options, drawn=False).report
 
 
 def report(paths: Sequence[Path], options: Options = DEFAULT) -> Report:
     """As `explain`, or where the one file is a report saved as JSON, that report. Raises GpudiagError."""
-    from gpudiag.report import saved as load
-
     if saved := _saved(paths):
+        from gpudiag.report import saved as load
+
         if options.judging:
             asked = "rules, thresholds, times and selections"
             raise GpudiagError(f"{saved} is a saved report: {asked} apply to captures only.")
@@ -62,6 +61,8 @@ def report(paths: Sequence[Path], options: Options = DEFAULT) -> Report:
 
 def _saved(paths: Sequence[Path]) -> Path | None:
     """The saved report, if that is what is given. Several captures are one run; a saved report is one already."""
+    if not any(path.suffix.lower() == ".json" for path in paths):
+        return None
     from gpudiag.report import saved as load
 
     found = next(filter(load.is_one, paths), None)
@@ -76,22 +77,37 @@ def pictured(paths: Sequence[Path], options: Options = DEFAULT) -> tuple[Report,
     """
     if _saved(paths):
         return report(paths, options), None
-    from gpudiag.timeline.draw import draw
+    return _answer(paths, options, drawn=True)[:2]
 
-    def work(con: Connection, library: Library, file: Path | None) -> tuple[Report, Picture]:
+
+def _answer(paths: Sequence[Path], options: Options, *, drawn: bool) -> Explained:
+    """As an earlier run kept it, or made anew."""
+    from gpudiag.answer import Explained, answered
+
+    def work(con: Connection, library: Library, file: Path | None) -> Explained:
         options.progress("looking for causes")
         with stage("evaluate"):
-            made, ledger = priced_report(con, library, options.iteration_times, file)
+            made, ledger, sure = priced_report(con, library, options.iteration_times, file)
+        if not drawn:
+            return Explained(made, sure=sure)
+        from gpudiag.timeline.draw import draw
+
         options.progress("drawing the timeline")
         with stage("draw"):
-            return made, draw(con, made.run, made.findings, ledger)
+            return Explained(made, draw(con, made.run, made.findings, ledger), sure)
 
-    return analysed(paths, options, work)
+    def make() -> Explained:
+        from gpudiag.prepare import analysed
+
+        return analysed(paths, options, work)
+
+    return answered(paths, options, make, drawn=drawn)
 
 
 def evaluated(con: Connection, library: Library, file: Path | None = None) -> Evaluation:
     """Evaluate all rules on a prepared, locked store. Raises duckdb.Error where that cannot be read."""
     from gpudiag.evaluate.engine import evaluate_all
+    from gpudiag.store import database
 
     evaluation = evaluate_all(library, con, file)
     if evaluation.failed:  # by a fault of its own, or of the store's?
@@ -103,13 +119,13 @@ def build_report(
     con: Connection, library: Library, iteration_times: Mapping[str, float], file: Path | None = None
 ) -> Report:
     """The report of a prepared, locked store."""
-    return priced_report(con, library, iteration_times, file)[0]
+    return priced_report(con, library, iteration_times, file).report
 
 
 def priced_report(
     con: Connection, library: Library, iteration_times: Mapping[str, float], file: Path | None = None
-) -> tuple[Report, GainCalculator]:
-    """The report, and the ledger that priced its findings and knows what each points at."""
+) -> Priced:
+    """The report of a prepared, locked store, with what it rests on."""
     from gpudiag.diagnosis import iteration_time_check, loop_share, run_summary, time_tree
     from gpudiag.diagnosis import verdict as verdicts
     from gpudiag.diagnosis.kernel_causes import with_causes
@@ -156,7 +172,7 @@ def priced_report(
         ),
         titles={code: library.by_code[code].id.replace("-", " ") for code in sorted(named)},
     )
-    return report, ledger
+    return Priced(report, ledger, not evaluation.failed)
 
 
 def _found_nothing(
@@ -198,6 +214,7 @@ def next_steps(paths: Sequence[Path], options: Options = DEFAULT) -> NextSteps:
     from gpudiag.diagnosis import verdict as verdicts
     from gpudiag.diagnosis.rank import rank
     from gpudiag.next_steps import candidates, proposals
+    from gpudiag.prepare import analysed
     from gpudiag.replay.gains import GainCalculator
     from gpudiag.report import saved
 

@@ -80,8 +80,9 @@ def cached_in(folder: Path, patch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def entry(known: Known, cache: Path) -> Path:
-    """What is kept of the known capture, in the cache of the test."""
-    shutil.copytree(known.stores, place.stores(), dirs_exist_ok=True)
+    """The store that is kept of the known capture, in the cache of the test; not the answer."""
+    without = shutil.ignore_patterns(f"*{entries.MEMO}")
+    shutil.copytree(known.stores, place.stores(), dirs_exist_ok=True, ignore=without)
     (file,) = kept(cache)
     return file
 
@@ -107,11 +108,12 @@ def read(*paths: Path, **options: object) -> list[str]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(prepare, "prepare", lambda *_, **__: None)
-        return pipeline.analysed(paths, replace(Options(), **options), work)  # type: ignore[arg-type]
+        return prepare.analysed(paths, replace(Options(), **options), work)  # type: ignore[arg-type]
 
 
 def kept(cache: Path) -> list[Path]:
-    return [entry.file for entry in entries.entries(cache)]
+    """The stores."""
+    return [entry.file for entry in entries.entries(cache) if not entry.answer]
 
 
 def unread(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -431,8 +433,10 @@ def test_info_and_clear(entry: Path, cache: Path) -> None:
 
 
 def test_only_the_user_can_read_what_is_kept(known: Known) -> None:
-    paths = (known.stores.parent, known.stores, *kept(known.stores))
-    assert [path.stat().st_mode & 0o777 for path in paths] == [0o700, 0o700, 0o400]
+    files = [entry.file for entry in entries.entries(known.stores)]
+    assert {file.suffix for file in files} == {entries.SUFFIX, entries.MEMO}
+    assert [path.stat().st_mode & 0o777 for path in (known.stores.parent, known.stores)] == [0o700, 0o700]
+    assert {file.stat().st_mode & 0o777 for file in files} == {0o400}
 
 
 def test_small_captures_are_not_worth_it(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from captures import report_of
 from evaluation.corpus import CAPTURES
-from gpudiag import pipeline
+from gpudiag import pipeline, prepare
 from gpudiag.authoring.cases import fill
 from gpudiag.diagnosis import run_summary
 from gpudiag.diagnosis.rank import rank
@@ -248,7 +248,7 @@ def test_arrays_that_still_travel_are_not_priced_as_kept() -> None:
     }  # fmt: skip
     with database.create(small=True) as con:
         fill(con, case, library())
-        pipeline.prepare(con, library())
+        prepare.prepare(con, library())
         report = pipeline.build_report(con, library(), {})
     assert_priced_apart(report, "M05", "device-arrays", "pool-allocation")
 

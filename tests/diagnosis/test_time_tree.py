@@ -55,7 +55,7 @@ def busy(file: Path, start: int, end: int) -> float:
 def test_computing_is_what_the_export_itself_says(tmp_path: Path, name: str) -> None:
     file = tmp_path / "capture.sqlite"
     file.write_bytes(lzma.decompress((WILD / f"{name}.sqlite.xz").read_bytes()))
-    from gpudiag.pipeline import opened
+    from gpudiag.prepare import opened
 
     with opened([file]) as (con, _, _):
         spans = rows(con, 'select loop, start, "end" from steady_interval order by loop')

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from evaluation.corpus import CAPTURES
-from gpudiag import pipeline
+from gpudiag import pipeline, prepare
 from gpudiag.model import Report
 from gpudiag.timeline import relations, tracks
 from gpudiag.timeline.downsampler import Downsampler
@@ -32,7 +32,7 @@ def real() -> tuple[Report, Picture]:
 
 def test_the_gpus_row_is_the_budget_of_that_iteration() -> None:
     path = CAPTURES / "nbody_host_arrays" / "slow.sqlite.xz"
-    with pipeline.opened([path]) as (con, library, _):
+    with prepare.opened([path]) as (con, library, _):
         report = pipeline.build_report(con, library, {})
         loop = report.run.loops[0]
         iteration = tracks.usual_iteration(con, loop.id)

@@ -17,7 +17,7 @@ from typing import Any
 
 import duckdb
 
-from gpudiag import pipeline
+from gpudiag import prepare
 from gpudiag.authoring import case_store, kernel_presets, near_miss
 from gpudiag.authoring.case_result import Mismatch, compare
 from gpudiag.authoring.case_tables import ROW_WORDS, fill
@@ -165,7 +165,7 @@ def _evaluated(
     try:
         fill(con, case, library)
         if case.get("settings"):
-            pipeline.prepare(con, replace(library, views=needed), side_by_side=False)
+            prepare.prepare(con, replace(library, views=needed), side_by_side=False)
         else:
             case_store.fill_views(con, needed)
         names = create_views(con, library.user_views, library.view_names) if own else library.view_names

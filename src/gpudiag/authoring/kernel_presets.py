@@ -16,7 +16,7 @@ from pydantic import Field, field_validator
 from gpudiag.errors import GpudiagError
 from gpudiag.library import yaml_file
 from gpudiag.library.folder import leads_out
-from gpudiag.library.load import packaged_dir
+from gpudiag.library.packaged import packaged_dir
 from gpudiag.library.rule_file import near, validate
 from gpudiag.model import Frozen
 from gpudiag.model.rule import ParamName, Prose

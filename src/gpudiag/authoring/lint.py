@@ -15,7 +15,7 @@ from pathlib import Path
 
 import duckdb
 
-from gpudiag import pipeline
+from gpudiag import prepare
 from gpudiag.authoring import cases, kernel_presets, references, rule_texts
 from gpudiag.errors import GpudiagError
 from gpudiag.evaluate import sandbox, sandbox_worker
@@ -25,7 +25,8 @@ from gpudiag.library import former_names, sql_check, yaml_file
 from gpudiag.library import view_docs as viewdoc
 from gpudiag.library.catalogue import Library
 from gpudiag.library.folder import leads_out
-from gpudiag.library.load import Problem, is_packaged, packaged_dir, scan
+from gpudiag.library.load import Problem, is_packaged, scan
+from gpudiag.library.packaged import packaged_dir
 from gpudiag.library.rule_file import near
 from gpudiag.model import Rule
 from gpudiag.replay.edits import registry
@@ -162,7 +163,7 @@ def empty_store(library: Library) -> duckdb.DuckDBPyConnection:
     """A locked store without rows and with the packaged views, to bind queries to. Raises GpudiagError."""
     con = database.create(small=True)
     database.lock(con)
-    pipeline.prepare(con, library)
+    prepare.prepare(con, library)
     return con
 
 

@@ -14,7 +14,8 @@ from gpudiag.authoring.lint import PLACEHOLDER, check
 from gpudiag.errors import GpudiagError
 from gpudiag.library import yaml_file
 from gpudiag.library.catalogue import Library
-from gpudiag.library.load import load, packaged_dir
+from gpudiag.library.load import load
+from gpudiag.library.packaged import packaged_dir
 from gpudiag.library.remedy import FRAMEWORK_HEADINGS
 from gpudiag.library.rule_file import parse_rule
 from gpudiag.model import PLACE_KINDS, Rule

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import duckdb
 
-from gpudiag import pipeline
+from gpudiag import prepare
 from gpudiag.errors import GpudiagError
 from gpudiag.evaluate import engine, rule_sentences, sandbox
 from gpudiag.evaluate.engine import Evaluation, Known
 from gpudiag.evaluate.precedence import give_way
 from gpudiag.library.catalogue import Library
-from gpudiag.library.load import packaged_dir
+from gpudiag.library.packaged import packaged_dir
 from gpudiag.library.sql_check import first_line
 from gpudiag.model import Clear, Fired, NotEvaluated, Outcome, Row, Rule
 from gpudiag.options import Options
@@ -51,7 +51,7 @@ def run(rule: str, paths: Sequence[Path], options: Options) -> Trial:
         options.progress("trying the rule")
         return _tried(_named(rule, file, library), con, library, store)
 
-    return pipeline.analysed(paths, options, work)
+    return prepare.analysed(paths, options, work)
 
 
 def _file(rule: str) -> Path | None:

@@ -1,7 +1,8 @@
-"""The kept stores: found, put there in one step, thrown away when damaged or when there are too many.
+"""Entries of the cache: found, put there in one step, thrown away when damaged or when there is too much.
 
-An entry is a DuckDB file that nobody writes to again. DuckDB checks every block that it reads, so what is damaged
-says so. Nothing here raises because of a full, read-only or missing cache: the capture is read instead.
+A store is a DuckDB file that nobody writes to again. DuckDB checks every block that it reads, so what is damaged
+says so. Memos of answers (`memo`) lie beside the stores and count like them. Nothing here raises because of a full,
+read-only or missing cache: the capture is read instead.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-
-import duckdb
+from typing import TYPE_CHECKING
 
 from gpudiag.cache import place
 from gpudiag.cache.identity import key
@@ -24,10 +24,17 @@ from gpudiag.lockfile import held, left_behind
 from gpudiag.options import Options
 from gpudiag.schema import BY_NAME
 
+if TYPE_CHECKING:
+    import duckdb
+
 SUFFIX = ".duckdb"
-_PART = ".part"
+MEMO = ".memo"
+PART = ".part"
+MOST_MEMOS = 2_000
+"""Answers that are kept: looking through their folder has to stay a matter of milliseconds."""
+
 _LONGEST_LABEL = 70
-_NAME = re.compile(r"([0-9a-f]{32})-([\w.+-]{1,80})\.duckdb", re.ASCII)
+_NAME = re.compile(r"([0-9a-f]{32})-([\w.+-]{1,80})(\.duckdb|\.memo)", re.ASCII)
 _NOT_IN_NAMES = re.compile(r"[^\w.+-]+", re.ASCII)
 
 
@@ -65,23 +72,28 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One kept store, for people: of which capture, how large, when last used (seconds since 1970)."""
+    """One kept store or memo, for people: of which capture, how large, when last used (seconds since 1970)."""
 
     file: Path
     capture: str
     bytes: int
     used: float
 
+    @property
+    def answer(self) -> bool:
+        """Return whether it is the memo of an answer, not a store."""
+        return self.file.name.endswith(MEMO)
+
 
 def slot(paths: Sequence[Path], options: Options) -> Slot:
     """Raises Unkept where nothing can be kept, GpudiagError where the limit is no size."""
     if not place.limit():
         raise Unkept(f"{place.SIZE} is 0")
-    name = f"{key(paths, options)}-{_label(paths, options)}{SUFFIX}"
+    name = f"{key(paths, options)}-{label(paths, options)}{SUFFIX}"
     return Slot(place.stores() / name, tuple(paths), options)
 
 
-def _label(paths: Sequence[Path], options: Options) -> str:
+def label(paths: Sequence[Path], options: Options) -> str:
     """The captures' names and the part that was selected, as far as a file's name can hold them."""
     first = _NOT_IN_NAMES.sub("_", paths[0].name).lstrip(".-")[:_LONGEST_LABEL] or "capture"
     names = f"{first}+{len(paths) - 1}" if len(paths) > 1 else first
@@ -111,23 +123,24 @@ def keep(slot: Slot, store: Path, began: int) -> None:
 
 def _move(store: Path, target: Path, size: int) -> None:
     try:
-        _refuse_full(target.parent, 0)
+        refuse_full(target.parent, 0)
         store.rename(target)
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        _refuse_full(target.parent, size)
+        refuse_full(target.parent, size)
         _copy(store, target)
 
 
-def _refuse_full(folder: Path, more: int) -> None:
+def refuse_full(folder: Path, more: int) -> None:
+    """Raise Unkept where so many bytes more leave too little of the disk to others."""
     if shutil.disk_usage(folder).free - more < place.LEAVE_FREE:
         raise Unkept("the disk is nearly full")
 
 
 def _copy(store: Path, target: Path) -> None:
     """From another disk: beside the target first, so that nobody ever sees half of it."""
-    part = target.with_name(f".{os.urandom(8).hex()}{_PART}")
+    part = target.with_name(f".{os.urandom(8).hex()}{PART}")
     with held(part):
         shutil.copyfile(store, part)
         part.chmod(0o400)
@@ -135,7 +148,7 @@ def _copy(store: Path, target: Path) -> None:
 
 
 def entries(folder: Path) -> list[Entry]:
-    """Return the kept stores, the least recently used first."""
+    """Return the kept stores and memos, the least recently used first."""
     found = []
     for file in folder.iterdir() if folder.is_dir() else ():
         match = _NAME.fullmatch(file.name)
@@ -153,19 +166,21 @@ def make_room(folder: Path, more: int) -> bool:
     if more > limit:
         return False
     kept = entries(folder)
-    total = sum(entry.bytes for entry in kept)
+    total, memos = sum(entry.bytes for entry in kept), sum(entry.answer for entry in kept)
     for entry in kept:
-        if total + more <= limit:
-            break
+        crowded = entry.answer and memos >= MOST_MEMOS
+        if total + more <= limit and not crowded:
+            continue
         with suppress(OSError):
             entry.file.unlink()
         total -= entry.bytes
+        memos -= entry.answer
     return True
 
 
 def remove_left_behind(folder: Path) -> None:
     """Parts of runs that were killed while they copied."""
-    for part in folder.glob(f".*{_PART}") if folder.is_dir() else ():
+    for part in folder.glob(f".*{PART}") if folder.is_dir() else ():
         with left_behind(part) as gone, suppress(OSError):
             if gone:
                 part.unlink()

@@ -13,11 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
 
-import duckdb
-
 from gpudiag import __version__
 from gpudiag.cache.place import Unkept
-from gpudiag.library import load
+from gpudiag.library.packaged import packaged_dir
 from gpudiag.options import Options
 
 _BLOCK = 65_536
@@ -35,11 +33,15 @@ _SETTLED_NS = 5_000_000_000
 _WITHOUT_EFFECT = {"rule_dirs", "overrides", "iteration_times", "progress", "cached", "memory_limit"}
 """Options that change what is made of a store, not the store. Of the thresholds, only `settings.…` reach it."""
 
+_LIBRARIES = ("duckdb", "numpy", "numba", "polars", "pydantic", "jinja2", "yaml")
+"""Packages whose other version may make something else of the same capture."""
+
 
 def key(paths: Sequence[Path], options: Options, *, began: int | None = None) -> str:
     """A digest of everything that the store of these captures depends on. Raises Unkept.
 
-    began: when reading them starts or started, in ns since 1970; now if not given.
+    began: when reading them starts or started, in ns since 1970; now if not given. No library that reads captures is
+    loaded: looking for an answer must not cost what making one does.
     """
     began = began or time.time_ns()
     digest = hashlib.blake2b(digest_size=16)
@@ -53,7 +55,8 @@ def key(paths: Sequence[Path], options: Options, *, began: int | None = None) ->
 
 
 def _parts(paths: Sequence[Path], options: Options, began: int) -> Iterator[bytes]:
-    yield repr((__version__, duckdb.__version__, sys.version_info[:3], sys.byteorder)).encode()
+    yield repr((__version__, sys.version_info[:3], sys.byteorder)).encode()
+    yield from _libraries()
     yield from _sources(began)
     yield from _tools()
     settings = sorted((name, value) for name, value in options.overrides.items() if name.startswith("settings."))
@@ -92,9 +95,17 @@ def _file(path: Path, began: int) -> Iterator[bytes]:
         os.close(handle)
 
 
+def _libraries() -> Iterator[bytes]:
+    """The packages that we stand on, found without loading them."""
+    for name in _LIBRARIES:
+        spec = importlib.util.find_spec(name)
+        found = os.stat(spec.origin) if spec and spec.origin else None
+        yield repr(found and (spec and spec.origin, found.st_size, found.st_mtime_ns)).encode()
+
+
 def _sources(began: int) -> Iterator[bytes]:
-    """Our own code and the packaged views: whoever edits them must never meet what an earlier state made."""
-    for root, suffix in ((Path(__file__).resolve().parents[1], ".py"), (load.packaged_dir(), (".sql", ".yaml"))):
+    """Our own code and the packaged rules: whoever edits them must never meet what an earlier state made."""
+    for root, suffix in ((Path(__file__).resolve().parents[1], ".py"), (packaged_dir(), (".sql", ".yaml", ".md"))):
         for folder, folders, names in os.walk(root):
             folders.sort()
             for name in sorted(names):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Sequence
 
-from gpudiag.library.former_names import FormerNameWarning
 from gpudiag.model import Loop, Report
 
 _FORMER = "every "  # how a marker begins
@@ -47,6 +46,8 @@ def called(name: str, loops: Iterable[Loop], where: str) -> list[Loop]:
 
 def warn_former(name: str, loops: Sequence[Loop], where: str) -> None:
     """Warn that loops were named as a former version did."""
+    from gpudiag.library.former_names import FormerNameWarning
+
     present = ", ".join(dict.fromkeys(repr(loop.name) for loop in loops))
     warnings.warn(
         f"{where}: {name!r} is now called {present}; this version still knows the former name.",

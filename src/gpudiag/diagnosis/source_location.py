@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import duckdb
 
 from gpudiag.model import Place, Rule
+from gpudiag.model.finding import MOST_PLACES
 from gpudiag.replay.edits import registry
 from gpudiag.text.format import clean
 
@@ -17,7 +18,6 @@ _Votes = tuple[str, int | None, str | None, int]
 """A line and how many samples were in it."""
 
 _LINES = 5  # lines a place: more is a listing, not a pointer
-PLACES = 8  # places a finding
 _UNKNOWN_LINE = "if(line is null, function, null)"  # where a recording names functions only, each is a place
 _OPERATORS = 4  # of a row of kernels that are named
 LOOKED_AT = 20  # rows a finding: each takes some queries, and a rule of the user's may give a thousand
@@ -59,7 +59,7 @@ def places(
         if not lines and (nvtx or kernel or ran.operator):
             found.append(own.model_copy(update={"share": weight / total}))
     found.sort(key=lambda place: -(place.share or 0.0))
-    return tuple(_merged(found)[:PLACES])
+    return tuple(_merged(found)[:MOST_PLACES])
 
 
 def _function(rule: Rule, row: Mapping[str, Any]) -> list[_Line]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-
-import duckdb
+from typing import TYPE_CHECKING
 
 from gpudiag.errors import GpudiagError
+
+if TYPE_CHECKING:
+    import duckdb
 
 Say = Callable[[str], None]
 _NO_MEMORY = re.compile("cannot allocate|out of memory|failed to allocate|bad_alloc", re.IGNORECASE)
@@ -53,8 +54,11 @@ def _unchanged(path: Path, before: object) -> None:
 
 
 def _ingest(path: Path, con: duckdb.DuckDBPyConnection, workdir: Path, say: Say) -> None:
-    # The drivers cost 100 ms to import: only reading pays for them.
+    # The drivers and the database cost 200 ms to import: only reading pays for them.
+    import sqlite3
+
     import adbc_driver_manager
+    import duckdb
 
     from gpudiag.ingest import derived, registry
     from gpudiag.ingest.file_kind import COMPRESSIONS, detect, most_bytes
@@ -86,6 +90,8 @@ def _ingest(path: Path, con: duckdb.DuckDBPyConnection, workdir: Path, say: Say)
 
 def _first(error: BaseException) -> BaseException:
     """Of errors in a row the one that began it: DuckDB answers all that follows with another."""
+    import duckdb
+
     while isinstance(error.__context__, duckdb.Error):
         error = error.__context__
     return error

@@ -9,14 +9,15 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
-
-import duckdb
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpudiag.ingest import unsupported
 from gpudiag.ingest.cprofile import stats
 from gpudiag.ingest.smi import layout
 from gpudiag.ingest.torch import document
+
+if TYPE_CHECKING:
+    import duckdb
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from gpudiag.errors import GpudiagError
 from gpudiag.library import folder as rulefolder
 from gpudiag.library import former_names, yaml_file
 from gpudiag.library.catalogue import CREATES, Capability, Library
+from gpudiag.library.packaged import packaged_dir
 from gpudiag.library.remedy import RemedyText, parse_remedy
 from gpudiag.library.rule_file import check_edits, parse_rule, validate
 from gpudiag.model import Frozen, Param, Rule
@@ -36,18 +36,6 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: {self.text}"
-
-
-def packaged_dir() -> Path:
-    """The folder of the packaged rules: inside the installed package, else the checkout's own.
-
-    An editable install leaves a stale copy elsewhere; only these two places are ever looked at.
-    """
-    inside = Path(str(files("gpudiag"))) / "rules"
-    for folder in (inside, Path(__file__).resolve().parents[3] / "rules"):
-        if folder.is_dir():
-            return folder
-    raise GpudiagError(f"{inside}: the packaged rules are missing; reinstall gpudiag.")
 
 
 def is_packaged(folder: Path) -> bool:

@@ -10,6 +10,9 @@ from gpudiag.model.evidence import UNITS
 from gpudiag.model.rule import Basis, Confidence, Frozen, GainKind, Status
 from gpudiag.model.vocabulary import Framework, Severity
 
+MOST_PLACES = 8
+"""Places of a finding that a report holds."""
+
 
 class Gain(Frozen):
     """Gain of a fix. Times are one iteration (basis loop), the run, or one launch (basis kernel), in ms.

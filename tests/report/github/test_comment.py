@@ -14,7 +14,7 @@ from markdown_it.token import Token
 
 import samples
 from captures import report_of
-from gpudiag import pipeline
+from gpudiag import pipeline, prepare
 from gpudiag.errors import GpudiagError
 from gpudiag.library.catalogue import Library
 from gpudiag.model import Diff, Finding, FindingChange, Input, Loop, Note, Place, Remedy, Report, Side
@@ -445,7 +445,7 @@ def test_no_posted_text_holds_the_name_of_a_thread(tmp_path: Path) -> None:
         names = [name for (name,) in con.execute("select distinct name from thread").fetchall()]
         return names, pipeline.build_report(con, library, {})
 
-    names, report = pipeline.analysed([file], Options(), work)
+    names, report = prepare.analysed([file], Options(), work)
     assert "alice-laptop" in names
     assert report.findings
     diff = Diff(

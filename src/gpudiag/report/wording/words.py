@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from gpudiag.diagnosis.source_location import PLACES
 from gpudiag.model import Finding, Gain, Loop, Phase, Place, Remedy, vocabulary
+from gpudiag.model.finding import MOST_PLACES
 from gpudiag.text.escape import code, plain, prose
 from gpudiag.text.format import base_name, dur, pct
 
@@ -131,7 +131,7 @@ def elsewhere(finding: Finding, listed: int) -> str:
     with too few samples to be named belongs to no place.
     """
     known, counted = len(finding.where), finding.evidence.get("places")
-    if known >= HELD and isinstance(counted, int):
+    if known >= MOST_PLACES and isinstance(counted, int):
         known = max(known, counted)
     more = plural(known - listed, "more place") if known > listed else ""
     shares = [place.share for place in finding.where[:listed] if place.share is not None]
@@ -143,7 +143,6 @@ def elsewhere(finding: Finding, listed: int) -> str:
 
 WHOLE = "the recorded work"  # of a loop that stands for all, when nothing was found that repeats
 PHASES = 6  # of a loop, named in its line
-HELD = PLACES  # a report holds no more places of a finding
 BRIEF = 40  # characters of a kernel name inside a sentence
 KINDS = {"expected": "expected", "upper_bound": "at most", "lower_bound": "at least"}
 NOTHING_LEFT = 1e-6  # of the time before: less than a clock can tell

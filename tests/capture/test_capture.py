@@ -19,7 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 import samples
-from gpudiag.capture import recorder_file, session, supervisor, workspace
+from gpudiag.capture import guard, recorder_file, session, supervisor, workspace
 from gpudiag.capture.__main__ import options
 from gpudiag.capture.measure import Unprofiled
 from gpudiag.capture.nsys.record import part
@@ -253,6 +253,21 @@ def test_nothing_is_left_of_a_gpudiag_that_is_ended(place: Path, number: int) ->
     until(lambda: not (place / "out").exists())
     until(lambda: not list((place / "tmp").iterdir()))
     assert_nothing_left(place)
+
+
+def test_a_process_that_just_loads_another_program_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its environment cannot be read in between: that is made up here, as it lasts for microseconds."""
+    with subprocess.Popen(["sleep", MARK], env={**os.environ, guard.MARK: "of-a-test"}) as loading:
+        looked = guard.marked
+        looks: list[int] = []
+
+        def blind_at_first(mark: str) -> list[int]:
+            looks.append(1)
+            return looked(mark) if len(looks) > 2 else []
+
+        monkeypatch.setattr(guard, "marked", blind_at_first)
+        guard.end("of-a-test")
+        assert loading.wait(10) == -signal.SIGKILL
 
 
 def test_restricted_counters_of_the_cpu_do_not_matter(place: Path) -> None:

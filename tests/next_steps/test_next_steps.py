@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from gpudiag import pipeline
+from gpudiag import prepare
 from gpudiag.authoring.cases import fill
 from gpudiag.cli import main
 from gpudiag.errors import GpudiagError
@@ -131,8 +131,8 @@ def test_a_loop_that_is_held_is_not_said_to_be_fine(kernels: int, state: str, mo
     """A replay that something unrecorded holds would save nothing by any kernel: that is no reason to say so."""
     with database.create(small=True) as con:
         fill(con, asleep(kernels), library())
-        pipeline.prepare(con, library())
-        monkeypatch.setattr(pipeline, "analysed", lambda _paths, _options, work: work(con, library(), None))
+        prepare.prepare(con, library())
+        monkeypatch.setattr(prepare, "analysed", lambda _paths, _options, work: work(con, library(), None))
         steps = planned([Path("a.sqlite")])
     assert steps.state == state
     assert "worth profiling" not in steps.text

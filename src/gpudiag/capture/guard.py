@@ -17,11 +17,13 @@ MARK = "GPUDIAG_CAPTURE"
 """Variable that every process which a run starts inherits, by which it is found in /proc."""
 DONE = b"done"
 _SETTLE_S = 5.0
+_QUIET_S = 0.2
+"""Seconds without a process of the mark after which none is left: far more than it takes to load a program."""
 
 
 def marked(mark: str) -> list[int]:
     """Return the processes of this user whose mark begins so; those that have ended and wait for their parent do not
-    count.
+    count, nor those that just then load another program.
     """
     wanted = f"{MARK}={mark}".encode()
     found = []
@@ -38,13 +40,18 @@ def end(mark: str, settle_s: float = _SETTLE_S) -> None:
 
     What the system itself holds, as a driver may, dies when that lets it go; nobody waits for it for ever.
     """
-    latest = time.monotonic() + settle_s
-    # A process may start another one between being listed and being killed.
-    while (found := marked(mark)) and time.monotonic() < latest:
+    now = last_seen = time.monotonic()
+    latest = now + settle_s
+    # A process may start another one between being listed and being killed, and has no environment that can be read
+    # while it loads another program.
+    while now < min(last_seen + _QUIET_S, latest):
+        if found := marked(mark):
+            last_seen = now
         for pid in found:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.01)
+        now = time.monotonic()
 
 
 def wait(mark: str, folders: list[str]) -> None:

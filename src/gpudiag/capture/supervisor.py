@@ -61,9 +61,10 @@ def run(
     """
     mark = f"{OWN_MARK}-{secrets.token_hex(8)}"
     began = time.monotonic()
+    process = None
     with log.open("wb") as output:
-        process = _started(command, {**env, guard.MARK: mark}, output)
         try:
+            process = _started(command, {**env, guard.MARK: mark}, output)
             ended = ""
             while process.poll() is None and not ended:
                 passed = time.monotonic() - began
@@ -74,7 +75,7 @@ def run(
                 process.send_signal(end_by)
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(settle_s)
-        finally:
+        finally:  # a signal may come while it is being started
             _end_all(process, mark)
     code = -signal.SIGKILL if process.returncode is None else process.returncode
     return ProgramRun(code, seconds, ended, _last_line(log, before))
@@ -100,12 +101,13 @@ def _started(command: Sequence[str], env: Mapping[str, str], output: IO[bytes]) 
         raise GpudiagError(f"{command[0]} cannot be started ({reason}); check the command after `--`.") from None
 
 
-def _end_all(process: subprocess.Popen[bytes], mark: str) -> None:
+def _end_all(process: subprocess.Popen[bytes] | None, mark: str) -> None:
     """Kill the process group and everything that carries the mark."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(SETTLE_S)
+    if process:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(SETTLE_S)
     guard.end(mark, SETTLE_S)
 
 

@@ -100,3 +100,12 @@ def test_unexplained_time_leaves_the_causes_of_its_kind_open() -> None:
     assert "D05" not in unexplained.clear
     [rule] = [one for one in unexplained.not_evaluated if one.code == "D05"]
     assert "which no finding explains" in rule.reason
+
+
+def test_a_note_explains_code_that_is_loaded_once() -> None:
+    report = explain([WILD / "triton_moe.experts_by_mask.sqlite.xz"])
+    [note] = [one for one in report.notes if one.code == "Q18"]
+    leaf = report.run.loops[0].tree["compiling"]
+    assert note.share == pytest.approx(leaf.claimed)
+    assert leaf.share > library().setting_values["min_unclaimed_share"]
+    assert "compiling" not in [one.leaf for one in report.run.loops[0].unclaimed]

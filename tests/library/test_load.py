@@ -96,6 +96,8 @@ def test_the_packaged_library_is_sound() -> None:
         ('"less is noise, as measured"', "less is noise, as measured", 7, "must be quoted"),
         ("id: idle-gpu", "id: idle", 3, "differs from the file's name 'idle-gpu'"),
         ("kind: finding", "kind: hygiene", 1, "a hygiene has no price"),
+        ("price:", "explains: compiling\nprice:", 1, "a finding explains by its claim"),
+        ("price:", "explains: copying\nprice:", 10, "'copying' is no leaf of the time tree"),
         ("price:", "evidence: {share: {label: idle}}\nprice:", 10, "evidence.share.unit: Field required"),
         ("on: idle_intervals, ", "", 10, "price wants `on`"),
         ("code: U01", "code: U01\ncode: U02", 2, "'code' is given twice"),

@@ -69,3 +69,11 @@ def test_the_verdict_leads_where_no_row_says_it() -> None:
     assert problems.verdict.text not in markdown.render(problems)
     undecided = problems.verdict.model_copy(update={"state": "cannot_tell"})
     assert undecided.text in screen(problems.model_copy(update={"verdict": undecided}))
+
+
+def test_of_equal_notes_the_larger_is_the_caveat() -> None:
+    small, large, slight = (
+        Note(code=code, text="…", severity=severity, share=share)
+        for code, severity, share in (("Q02", "medium", 0.05), ("Q18", "medium", 0.3), ("Q05", "low", 0.9))
+    )
+    assert first_words.caveat([small, large, slight]) == large

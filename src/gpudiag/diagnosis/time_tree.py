@@ -27,9 +27,17 @@ COMPUTING = "computing"
 
 
 def with_trees(
-    con: Connection, loops: Sequence[Loop], items: Iterable[PricedFinding], settings: Mapping[str, float]
+    con: Connection,
+    loops: Sequence[Loop],
+    items: Iterable[PricedFinding],
+    settings: Mapping[str, float],
+    explained: Iterable[tuple[int, str, float]] = (),
 ) -> tuple[Loop, ...]:
-    """Return the loops with their trees. items: all findings of the loops, priced, small ones too."""
+    """Return the loops with their trees.
+
+    items: all findings of the loops, priced, small ones too; explained: what notes account for, by loop and leaf (0 to
+    1 of the loop).
+    """
     by_loop: dict[int, list[PricedFinding]] = defaultdict(list)
     for item in items:
         if item.loop:
@@ -37,7 +45,10 @@ def with_trees(
     leaves: dict[int, dict[str, int]] = defaultdict(dict)
     for loop, leaf, ns in con.execute("select loop, leaf, ns from loop_tree").fetchall():
         leaves[loop][leaf] = ns
-    return tuple(_with_tree(con, loop, leaves[loop.id], by_loop[loop.id], settings) for loop in loops)
+    noted: dict[int, dict[str, float]] = defaultdict(dict)
+    for loop, leaf, share in explained:
+        noted[loop][leaf] = noted[loop].get(leaf, 0.0) + share
+    return tuple(_with_tree(con, loop, leaves[loop.id], by_loop[loop.id], noted[loop.id], settings) for loop in loops)
 
 
 def _with_tree(
@@ -45,6 +56,7 @@ def _with_tree(
     loop: Loop,
     times: Mapping[str, int],
     items: Sequence[PricedFinding],
+    noted: Mapping[str, float],
     settings: Mapping[str, float],
 ) -> Loop:
     total = sum(times.values())
@@ -54,6 +66,9 @@ def _with_tree(
     for item in items:
         bounds.merge(merged, _own(item))
     claimed = _claimed(con, loop.id, merged, items, times)
+    for leaf, share in noted.items():
+        if leaf in times:
+            claimed[leaf] = min(times[leaf], claimed.get(leaf, 0.0) + share * total)
     tree = {
         leaf: Leaf(share=times[leaf] / total, claimed=claimed.get(leaf, 0.0) / total)
         for leaf in LEAVES

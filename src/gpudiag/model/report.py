@@ -175,6 +175,7 @@ class Note(Frozen):
     title: str = ""
     text: str
     severity: Severity = Field(default="info", description="how much it takes from the figures; info takes nothing")
+    share: float | None = Field(default=None, description="the part of its loop's time that it is about, 0 to 1")
 
 
 class Unevaluated(Frozen):

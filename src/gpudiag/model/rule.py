@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from gpudiag.model.evidence import EvidenceItems
-from gpudiag.model.vocabulary import BUDGET, Severity
+from gpudiag.model.vocabulary import BUDGET, LEAVES, Severity
 
 
 class Frozen(BaseModel):
@@ -50,6 +50,15 @@ def _budget_part(name: str) -> str:
 
 
 BudgetPart = Annotated[str, AfterValidator(_budget_part), Field(json_schema_extra={"enum": list(BUDGET)})]
+
+
+def _leaf(name: str) -> str:
+    if name not in LEAVES:
+        raise ValueError(f"{name!r} is no leaf of the time tree; there are {', '.join(LEAVES)}")
+    return name
+
+
+LeafName = Annotated[str, AfterValidator(_leaf), Field(json_schema_extra={"enum": list(LEAVES)})]
 Question = Annotated[str, StringConstraints(strip_whitespace=True, max_length=160, pattern=r"^[^\n{}]+\?$")]
 Need = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*(\|[a-z][a-z0-9_]*)*$", max_length=200)]
 ParamName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$", max_length=80)]
@@ -157,6 +166,11 @@ class Rule(Frozen):
     weakens: tuple[Code, ...] = Field(
         default=(), max_length=200, description="hygiene only: findings whose confidence it lowers"
     )
+    explains: LeafName | None = Field(
+        default=None,
+        description="hygiene only: the leaf of the time tree that its rows account for, each with `loop` and `share`: "
+        "no observation then says that nothing explains it",
+    )
     role: Role | None = Field(default=None, description="hygiene only: what the report does with its notes")
     family: str = Field(default="", description="filled from the folder, not written in the file", exclude=True)
     params: dict[ParamName, Param] = Field(
@@ -200,6 +214,8 @@ class Rule(Frozen):
             raise ValueError(f"a {self.kind} yields to nothing")
         if self.kind != "finding" and self.after:
             raise ValueError(f"a {self.kind} comes after nothing")
+        if self.explains and self.kind != "hygiene":
+            raise ValueError(f"a {self.kind} explains by its claim")
         if self.role and self.kind != "hygiene":
             raise ValueError(f"a {self.kind} has no role")
         if self.confidence != "high" and not self.confidence_reason:

@@ -114,4 +114,4 @@ def where(finding: Finding, loops: Mapping[int, Loop], folder: str) -> str:
 def caveat(notes: Sequence[Note]) -> Note | None:
     """The note that takes most from the figures; None where none takes anything."""
     severe = [note for note in notes if note.severity != "info"]
-    return max(severe, key=lambda note: SEVERITIES.index(note.severity), default=None)
+    return max(severe, key=lambda note: (SEVERITIES.index(note.severity), note.share or 0.0), default=None)

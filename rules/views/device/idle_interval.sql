@@ -55,12 +55,21 @@ with held as (
   join call t on t.id = h.id
   group by h.thread, t.iteration, l.seq
 ),
--- and what earlier ones of the iteration left over counts too
+-- and what earlier ones of the iteration left over counts too; after the next iteration the host has run ahead again,
+-- or
+-- something else keeps it from that
 reaching as (
   select
-    *,
-    sum(reach_ns) over (partition by thread, iteration order by "end") as iteration_reach_ns
-  from held
+    h.*,
+    sum(h.reach_ns) over (partition by h.thread, h.iteration order by h."end") as iteration_reach_ns,
+    n.until
+  from held h
+  left join (
+    select
+      iteration,
+      coalesce(lead("end") over (partition by loop, process order by start), "end") as until
+    from analysed_iteration
+  ) n on n.iteration = h.iteration
 ),
 waited as (
   select
@@ -70,12 +79,21 @@ waited as (
     b.kind as wait_kind,
     b.reach_ns as wait_ns,
     b.iteration_reach_ns,
+    b.until,
     sum(r."end" - r.start) over (partition by r.device, b.id order by r.start, r."end") as so_far,
     sum(r."end" - r.start)
       over (partition by r.device, r.thread, b.iteration order by r.start, r."end")
       as iteration_so_far
   from host_during_gap r
   asof left join reaching b on r.thread = b.thread and b."end" <= r.start
+),
+-- what began later than that follows from something else
+reached as (
+  select
+    * exclude (wait, wait_kind, until),
+    case when start < until then wait end as wait,
+    case when start < until then wait_kind end as wait_kind
+  from waited
 ),
 -- the part within the wait's shadow, then the part beyond it
 split as (
@@ -88,7 +106,7 @@ split as (
           as bigint
       )
     end as shadow
-  from waited
+  from reached
 ),
 parts as (
   select

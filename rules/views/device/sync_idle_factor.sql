@@ -31,7 +31,8 @@ busy as (
 waited as (
   select
     c.loop,
-    sum(c."end" - c.start) as ns
+    sum(c."end" - c.start) as ns,
+    count(distinct c.iteration) as iterations
   from call c
   join host_blocking_call h on h.id = c.id
   join steady_interval s on s.loop = c.loop and s.process = c.process and s.thread = c.thread
@@ -48,15 +49,24 @@ fetched as (
   where h.fetches_input
   group by h.loop
 ),
+-- iterations without a wait say nothing of it
 paced as (
   select
     l.loop,
-    l.ns,
+    l.ns * p.part as ns,
     w.ns as waited_ns,
-    coalesce(b.ns, 0) as busy_ns,
-    least(coalesce(i.ns, 0), l.ns - w.ns) as fetched_ns
+    coalesce(b.ns, 0) * p.part as busy_ns,
+    greatest(0, least(coalesce(i.ns, 0) * p.part, l.ns * p.part - w.ns)) as fetched_ns
   from length l
   join waited w using (loop)
+  join (
+    select
+      w.loop,
+      least(1, w.iterations / count(*)) as part
+    from waited w
+    join analysed_iteration a using (loop)
+    group by w.loop, w.iterations
+  ) p using (loop)
   left join busy b using (loop)
   left join fetched i using (loop)
   where w.ns > 0

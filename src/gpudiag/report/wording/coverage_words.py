@@ -9,13 +9,16 @@ _LEAST = 0.0005  # of the work: less would be printed as 0.0 %
 
 
 def sentence(run: Run) -> str:
-    """`The loop holds 97 % of the GPU's work; 2.0 % came before, 1.0 % after.`; empty where nothing is known."""
+    """`The loop holds 97 % of the GPU's work; 2.0 % came before, 1.0 % after.`; empty where nothing is known.
+
+    Of a run without iterations the line of its time says already that nothing repeats.
+    """
     if run.mode is None:
         return ""
     holds = "The loop holds" if len(run.loops) == 1 else "The loops hold"
     if run.mode == "run":
         if run.coverage is None or run.coverage > 1 - _LEAST:
-            return "Nothing was found that repeats: this report is about the run as a whole."
+            return "" if run.loops else "Nothing was found that repeats: this report is about the run as a whole."
         holds = "Nothing was found that repeats. The part of the run that is analysed holds"
     if run.coverage is None:
         return ""

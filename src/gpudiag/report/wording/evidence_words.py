@@ -29,7 +29,7 @@ def news(finding: Finding) -> list[str]:
     several places, the worst one's part would read as another figure for the same thing.
     """
     totals = finding.evidence.get("totals")
-    known = {"places"} if finding.where else set()
+    known = {"places"} if finding.where or finding.evidence.get("places") == 1 else set()
     known |= set(totals) if isinstance(totals, Mapping) else set()
     figures = {column: value for column, value in finding.evidence.items() if column not in known}
     if not finding.evidence_labels:  # of a former rule, or saved by a former version

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from gpudiag.model import SEVERITIES, Finding, Loop, Note, Remedy, Report
+from gpudiag.model import SEVERITIES, Finding, Loop, Note, Remedy, Report, Run
 from gpudiag.report.code_review import locations
 from gpudiag.report.wording import words
 from gpudiag.text import escape
@@ -17,6 +18,7 @@ ROWS = 8  # findings that get a row
 KERNELS = 3  # named where there is no loop
 GLYPHS = {"compute": "█", "exposed_communication": "▓", "exposed_copy": "▓"}
 IDLE = "░"
+NO_PLACE = "not recorded"
 COMPUTING = ("computing", "compute")  # in the time tree, and in the budget of older reports
 
 
@@ -68,6 +70,12 @@ def loop_line(loop: Loop) -> LoopLine:
     return LoopLine(text, _bar([("compute", busy), *((key, share) for key, share, _ in rest)]), " · ".join(texts))
 
 
+def devices(run: Run) -> list[str]:
+    """The devices by name; of several alike how many."""
+    counts = Counter(run.devices)
+    return [f"{count} × {device}" if count > 1 else device for device, count in counts.items()]
+
+
 def _has(loop: Loop, key: str) -> bool:
     return key in (loop.tree or loop.budget)
 
@@ -104,9 +112,10 @@ def row(finding: Finding, remedies: Sequence[Remedy], loops: Mapping[int, Loop],
 
 
 def where(finding: Finding, loops: Mapping[int, Loop], folder: str) -> str:
-    """`a.py:31` in `step` and elsewhere."""
+    """`a.py:31` in `step` and elsewhere; without places the CUDA call that the finding is about."""
     if not finding.where:
-        return "not recorded"
+        call = finding.evidence.get("call_name")
+        return f"calls of {escape.code(call)}; their lines are not recorded" if isinstance(call, str) else NO_PLACE
     first = locations.brief(finding.where[:1], words.loop_of(finding, loops), folder)
     return f"{first}{' and elsewhere' if words.elsewhere(finding, 1) else ''}"
 

@@ -77,7 +77,9 @@ def test_explain_prints_markdown(pipeline: Stub) -> None:
 def test_a_terminal_gets_one_screen(
     pipeline: Stub, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], whole: bool
 ) -> None:
-    monkeypatch.setattr("gpudiag.report.terminal.on_terminal", lambda stream: stream is sys.stdout)
+    for name in ("is_terminal", "on_terminal"):
+        monkeypatch.setattr(f"gpudiag.report.terminal.{name}", lambda stream: stream is sys.stdout)
+    monkeypatch.setenv("PAGER", "cat")
     result = run("explain", "decode.sqlite", *options)
     assert result.exit_code == 0
     assert "The GPU waits for small kernels to be launched" in result.stdout
@@ -595,10 +597,11 @@ def test_no_color_takes_the_colour_away(saved: str) -> None:
     assert "decode.py:31" in seen
 
 
-def test_a_dumb_terminal_gets_plain_markdown(saved: str) -> None:
+def test_a_dumb_terminal_gets_plain_text(saved: str) -> None:
     seen = on_a_terminal("explain", saved, TERM="dumb")
-    assert "\x1b" not in seen
-    assert "**Where:**" in seen
+    assert not {"\x1b", "\u2588"} & set(seen)
+    assert "where  decode.py:31" in seen
+    assert "**Where:**" in on_a_terminal("explain", saved, "--full", TERM="dumb")
 
 
 @pytest.mark.parametrize("changes", [{}, {"FORCE_COLOR": "1"}])

@@ -24,7 +24,9 @@ class Screen(io.StringIO):
 @pytest.fixture(autouse=True)
 def colours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name in ("NO_COLOR", "ACCESSIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PAGER", "cat")
 
 
 def shown(report: Report, width: int = 80, height: int = 40, encoding: str = "utf-8") -> str:
@@ -50,7 +52,7 @@ def test_cause_gain_place_and_fix_are_seen() -> None:
     assert "decode_token: 5.70 ms an iteration, of which the GPU computes 20 %" in lines
 
 
-@pytest.mark.parametrize("width", [60, 80])
+@pytest.mark.parametrize("width", [40, 60, 80])
 @pytest.mark.parametrize("count", [1, 5, 30])
 def test_it_fits_the_terminal(width: int, count: int) -> None:
     lines = shown(with_findings(count), width).rstrip("\n").split("\n")
@@ -84,3 +86,35 @@ def test_names_cannot_send_codes() -> None:
     short.show(samples.hostile(), stream, 80, 40)
     assert not {"\x07", "\u202e"} & set(stream.getvalue())
     assert "\x1b[31m" not in CODES.sub("", stream.getvalue())
+
+
+@pytest.mark.parametrize("width", range(38, 82, 3))
+def test_no_line_ends_between_number_and_unit(width: int) -> None:
+    assert not re.search(r"\d\n *(%|ms|µs)", shown(samples.launch_bound(), width))
+
+
+@pytest.mark.parametrize(("name", "value"), [("TERM", "dumb"), ("ACCESSIBLE", "1")])
+def test_what_is_read_out_has_no_bar(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(name, value)
+    stream = Screen()
+    short.show(samples.launch_bound(), stream, 80, 40)
+    text = stream.getvalue()
+    assert "\x1b" not in text
+    assert not set(text) & set("█▓░─│")
+    assert "72 % idle, waiting for a launch" in text
+    assert "1. The GPU waits for small kernels" in text
+
+
+def test_no_two_empty_lines_follow_each_other() -> None:
+    for report in (samples.healthy(), samples.launch_bound(), with_findings(30)):
+        assert "\n\n\n" not in re.sub(" +$", "", shown(report), flags=re.MULTILINE)
+
+
+def test_the_device_is_named() -> None:
+    assert shown(samples.launch_bound()).split("\n")[0].endswith("· NVIDIA H200")
+
+
+def test_a_call_stands_for_a_place_that_is_not_recorded() -> None:
+    finding = samples.launch_bound_finding(where=(), evidence={"call_name": "cudaDeviceSynchronize"})
+    report = samples.launch_bound().model_copy(update={"findings": (finding,)})
+    assert "where  calls of cudaDeviceSynchronize; their lines are not recorded" in shown(report)

@@ -131,11 +131,11 @@ def explain(
     from gpudiag import pipeline
     from gpudiag.options import Options
     from gpudiag.report import output as place
-    from gpudiag.report.terminal import on_terminal, progress
+    from gpudiag.report.terminal import is_terminal, progress
 
     if output:
         place.check(output, files)
-    short = not (full or form or output) and sys.stdout and on_terminal(sys.stdout)
+    short = not (full or form or output) and sys.stdout and is_terminal(sys.stdout)
     form = form or chosen(output)
     with progress() as quiet:
         options = Options(rule_dirs, overrides, times, say if verbose else quiet, not no_cache, selection, memory_limit)

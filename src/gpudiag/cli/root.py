@@ -226,6 +226,8 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
         ),
         "Environment": (
             ("NO_COLOR", "if set, no colour; a file or pipe never gets any, nor a terminal with TERM=dumb"),
+            ("ACCESSIBLE", "if set, as for a screen reader: no colour, no bar, no line that is drawn again"),
+            ("PAGER", "shows what is taller than the terminal (else less, where there is one); cat prints all of it"),
             ("PATH", "nsys opens .nsys-rep files, ncu opens .ncu-rep files; the rest is read without them"),
             ("TMPDIR", "where a large capture's working copy is kept while it is read (else /tmp)"),
             ("XDG_CACHE_HOME", "where it is kept for the next time, in gpudiag/ (else ~/.cache); see `gpudiag cache`"),

@@ -72,6 +72,7 @@ def view(report: Report, limit: int | None = None) -> dict[str, Any]:
         "titles": report.titles,
         "subject": _file_name(report.inputs[0].file) if report.inputs else "nothing",
         "facts": _facts(report),
+        "devices": first_words.devices(report.run),
         "folder": folder,
         "coverage": coverage_words.sentence(report.run),
         "loops": shown,
@@ -174,9 +175,7 @@ def _facts(report: Report) -> list[Safe]:
         facts.append(f"{name} ({made})" if name and made else name or made)
     if len(report.inputs) > INPUTS:
         facts.append(words.plural(len(report.inputs) - INPUTS, "more file"))
-    for device in dict.fromkeys(run.devices):
-        count = run.devices.count(device)
-        facts.append(f"{count} × {escape.plain(device)}" if count > 1 else escape.plain(device))
+    facts += map(escape.plain, first_words.devices(run))
     if run.span_ms and not run.selection:  # of which the line above says how long it is
         aside = f", {words.duration(run.cold_start_ms)} of it {_until(run)}" if run.cold_start_ms else ""
         facts.append(f"{words.duration(run.span_ms)} recorded{aside}")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from gpudiag.model import Report
-from gpudiag.report import markdown, terminal
+from gpudiag.report import markdown, pager, terminal
 from gpudiag.report.wording.words import plural
 from gpudiag.text import escape
 
@@ -14,76 +14,86 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 PROMPT = 2  # lines that a shell takes when the report has been printed
+FOLDER = len("Files are below .")
 ASCII = str.maketrans({"█": "#", "▓": "=", "░": ".", "·": "|", "µ": "u", "…": "~", "–": "-", "×": "x"})
 MORE = "All details: the same command with `--full`, or `-o report.html` for a browser."
 
 
 def show(report: Report, stream: TextIO, width: int | None = None, height: int | None = None) -> None:
-    """Prints it; colour only where the stream takes it, and no meaning by colour alone."""
+    """Print it; colour only where the stream takes it, and no meaning by colour alone.
+
+    A terminal that shows no colours, or is read out, gets no bar either: the same numbers stand beside it.
+    """
     console = terminal.console(stream, width)
-    room = (height or console.size.height) - PROMPT
-    seen = markdown.view(report)
-    count = len(seen["rows"])
-    while count > 1 and sum(_lines(part, console) for part in _parts(seen, count, console)) > room:
+    lines = height or console.size.height
+    seen = {**markdown.view(report), "drawn": terminal.on_terminal(stream)}
+    count = max(1, len(seen["all_rows"]))
+    text = _text(seen, count, console)
+    while count > 1 and text.count("\n") > lines - PROMPT:
         count -= 1
-    for part in _parts(seen, count, console):
-        console.print(part)
+        text = _text(seen, count, console)
+    if seen["drawn"]:
+        pager.show(text, stream, lines)
+    else:
+        stream.write(text)
 
 
-def _lines(part: RenderableType, console: Console) -> int:
-    return len(console.render_lines(part, pad=False))
+def _text(seen: Mapping[str, Any], count: int, console: Console) -> str:
+    """The report with that many findings; an empty line between its blocks."""
+    blocks = [block for block in _blocks(seen, count, console) if block]
+    parts: list[RenderableType] = []
+    for block in blocks:
+        parts += [*([""] if parts else []), *block]
+    return terminal.rendered(parts, console)
 
 
-def _parts(seen: Mapping[str, Any], count: int, console: Console) -> Iterator[RenderableType]:
-    """The report with that many findings, block by block."""
+def _blocks(seen: Mapping[str, Any], count: int, console: Console) -> Iterator[list[RenderableType]]:
+    report: Report = seen["report"]
 
     def text(source: str) -> RenderableType:
         return terminal.page(_for(console, source))
 
-    more = seen["report"].inputs[1:]
+    more = report.inputs[1:]
     others = f" and {plural(len(more), 'more file')}" if more else ""
-    yield text(f"gpudiag: {escape.code(seen['subject'])}{others}")
-    yield ""
-    if seen["lead"]:
-        yield text(f"**{escape.prose(seen['lead'])}**")
-        yield ""
-    if seen["report"].run.selection:
-        yield text(escape.prose(seen["report"].run.selection.text))
+    devices = "".join(f" · {escape.plain(device)}" for device in seen["devices"])
+    yield [text(f"gpudiag: {escape.code(seen['subject'])}{others}{devices}")]
+    yield [text(f"**{escape.prose(seen['lead'])}**")] if seen["lead"] else []
+    loops = [text(escape.prose(report.run.selection.text))] if report.run.selection else []
     for line in seen["loop_lines"]:
-        yield text(f"**{line.text}**")
-        if line.bar:
-            yield text(f"{line.bar} {line.rest}")
+        loops.append(text(f"**{line.text}**"))
+        if line.rest or (line.bar and seen["drawn"]):
+            loops.append(text(f"{line.bar} {line.rest}" if seen["drawn"] else line.rest))
     if seen["coverage"]:
-        yield text(escape.prose(seen["coverage"]))
-    yield ""
-    yield from _findings(seen, count, text)
-    if seen["caveat"]:
-        yield text(f"**Keep in mind:** {escape.prose(seen['caveat'].text)}")
-        yield ""
-    yield text(MORE)
+        loops.append(text(escape.prose(seen["coverage"])))
+    yield loops
+    yield _findings(seen, count, text, console.width - FOLDER)
+    yield [text(f"**Keep in mind:** {escape.prose(seen['caveat'].text)}")] if seen["caveat"] else []
+    yield [text(MORE)]
 
 
-def _findings(seen: Mapping[str, Any], count: int, text: Any) -> Iterator[RenderableType]:
+def _findings(
+    seen: Mapping[str, Any], count: int, text: Callable[[str], RenderableType], room: int
+) -> list[RenderableType]:
+    """The rows of that many findings. room: characters for the folder of their files."""
     from rich.console import Group
     from rich.table import Table
 
     rows: Sequence[Any] = seen["all_rows"]
     if not rows:
-        return
-    yield text("**What to fix first**")
-    folder = seen["folder"]
+        return []
+    parts = [text("**What to fix first**")]
     for row in rows[:count]:
         facts = Table.grid(padding=(0, 2, 0, 0))
         for label, fact in (("saves", row.saves), ("where", row.where), ("fix", row.fix)):
             facts.add_row(label, text(fact))
         finding = Table.grid(padding=(0, 1, 0, 0))
         finding.add_row(f"{row.finding.rank}.", Group(text(f"**{row.title}**"), facts))
-        yield finding
+        parts.append(finding)
     if left := len(rows) - count:
-        yield text(f"{plural(left, 'more finding')}.")
-    if folder:
-        yield text(f"Files are below {escape.code(folder)}.")
-    yield ""
+        parts.append(text(f"{plural(left, 'more finding')}."))
+    if seen["folder"]:
+        parts.append(text(f"Files are below {escape.code(escape.middle(seen['folder'], room))}."))
+    return parts
 
 
 def _for(console: Console, source: str) -> str:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, TextIO
 
+from gpudiag.report import pager
 from gpudiag.text.escape import middle, one_line, terminal
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.markdown import Markdown
 
 WIDTH_LIMIT = 120
@@ -26,15 +28,25 @@ STYLES = {
 }
 DUMB = ("dumb", "unknown")
 _PROGRESS_WIDTH = 79
+_UNIT = re.compile(r"(?<=\d) (?=(%|[nµum]?s|min|h|[kMGT]i?B|B)(?![A-Za-z]))")
+_PADDING = re.compile(r" +$", re.MULTILINE)
+_JOINT = "\ue000"  # stands for a space at which no line is broken: Rich breaks at U+00A0 too
 CLEAR_LINE = f"\r{' ' * _PROGRESS_WIDTH}\r"  # spaces: NO_COLOR asks for no escape codes at all
 
 
-def on_terminal(stream: TextIO) -> bool:
-    """Return whether the stream ends at a terminal that knows colours and can clear a line.
+def is_terminal(stream: TextIO) -> bool:
+    """Return whether a person reads the stream at once, on a terminal of whatever kind."""
+    return stream.isatty()
 
+
+def on_terminal(stream: TextIO) -> bool:
+    """Return whether the stream ends at a terminal that knows colours and can clear a line, and its reader sees it.
+
+    ACCESSIBLE is what users of screen readers set: lines drawn again and again would be read out again and again.
     FORCE_COLOR is not asked: CI jobs set it for all they run, and what they pipe on has to stay Markdown.
     """
-    return stream.isatty() and os.environ.get("TERM", "").lower() not in DUMB
+    seen = os.environ.get("TERM", "").lower() not in DUMB and not os.environ.get("ACCESSIBLE")
+    return is_terminal(stream) and seen
 
 
 def show(markdown: str, stream: TextIO | None = None, width: int | None = None) -> None:
@@ -43,15 +55,24 @@ def show(markdown: str, stream: TextIO | None = None, width: int | None = None) 
     if not on_terminal(stream):
         stream.write(markdown)
         return
-    console(stream, width).print(page(markdown))
+    made = console(stream, width)
+    pager.show(rendered([page(markdown)], made), stream, made.size.height)
+
+
+def rendered(blocks: Iterable[RenderableType], console: Console) -> str:
+    """The blocks as the console's terminal takes them; no line ends between a number and its unit."""
+    with console.capture() as captured:
+        for block in blocks:
+            console.print(block)
+    return _PADDING.sub("", captured.get().replace(_JOINT, " "))
 
 
 def console(stream: TextIO, width: int | None = None) -> Console:
-    """A console on a terminal, of at most the width that reads well."""
+    """A console on a terminal, of at most the width that reads well; without styles where it knows none."""
     from rich.console import Console
     from rich.theme import Theme
 
-    made = Console(file=stream, width=width, theme=Theme(STYLES), highlight=False, force_terminal=True)
+    made = Console(file=stream, width=width, theme=Theme(STYLES), highlight=False, force_terminal=on_terminal(stream))
     made.width = min(made.width, WIDTH_LIMIT)
     return made
 
@@ -68,7 +89,7 @@ def page(markdown: str) -> Markdown:
     class Page(Markdown):
         elements: ClassVar = {**Markdown.elements, "heading_open": LeftHeading}
 
-    return Page(terminal(markdown), code_theme="ansi_dark")
+    return Page(_UNIT.sub(_JOINT, terminal(markdown).replace(_JOINT, " ")), code_theme="ansi_dark")
 
 
 @contextmanager

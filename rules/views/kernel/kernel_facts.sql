@@ -90,201 +90,233 @@
 --   stall_stated: true where a details page holds its warp states: of the stalls only the one that ncu's own rule
 --    names is there
 create view kernel_facts as
+-- `case` and no `filter`: DuckDB sets memory for every column of the whole list aside for each `filter`.
 with wide as (
   select
     profile,
-    max(value) filter (where metric = 'sm__throughput.avg.pct_of_peak_sustained_elapsed') as sm_pct,
-    max(value) filter (
-      where metric = 'gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed'
-    ) as memory_pct,
-    max(value) filter (
-      where metric in (
-        'gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed',
-        'dram__throughput.avg.pct_of_peak_sustained_elapsed'
-      )
+    max(case when metric = 'sm__throughput.avg.pct_of_peak_sustained_elapsed' then value end) as sm_pct,
+    max(case when metric = 'gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed' then value end)
+      as memory_pct,
+    max(
+      case
+        when metric in (
+          'gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed',
+          'dram__throughput.avg.pct_of_peak_sustained_elapsed'
+        ) then value
+      end
     ) as dram_pct,
-    max(value) filter (
-      where metric = 'lts__t_sectors.avg.pct_of_peak_sustained_elapsed'
-        or metric = 'lts__throughput.avg.pct_of_peak_sustained_elapsed'
+    max(
+      case
+        when metric = 'lts__t_sectors.avg.pct_of_peak_sustained_elapsed'
+          or metric = 'lts__throughput.avg.pct_of_peak_sustained_elapsed' then value
+      end
     ) as l2_pct,
-    max(value) filter (where metric = 'l1tex__throughput.avg.pct_of_peak_sustained_active') as l1_pct,
-    max(value) filter (
-      where metric in (
-        'l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed',
-        'l1tex__data_bank_reads.avg.pct_of_peak_sustained_elapsed'
-      )
+    max(case when metric = 'l1tex__throughput.avg.pct_of_peak_sustained_active' then value end) as l1_pct,
+    max(
+      case
+        when metric in (
+          'l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed',
+          'l1tex__data_bank_reads.avg.pct_of_peak_sustained_elapsed'
+        ) then value
+      end
     ) as l1_data_pct,
-    max(value) filter (where metric = 'sm__maximum_warps_per_active_cycle_pct') as theoretical_occupancy_pct,
-    max(value) filter (where metric = 'sm__warps_active.avg.pct_of_peak_sustained_active') as achieved_occupancy_pct,
-    max(value) filter (where metric = 'launch__registers_per_thread') as registers,
-    max(value) filter (where metric = 'launch__occupancy_limit_registers') as limit_registers,
-    max(value) filter (where metric = 'launch__occupancy_limit_shared_mem') as limit_shared,
-    max(value) filter (where metric = 'launch__occupancy_limit_warps') as limit_warps,
-    max(value) filter (where metric = 'launch__occupancy_limit_blocks') as limit_blocks,
+    max(case when metric = 'sm__maximum_warps_per_active_cycle_pct' then value end) as theoretical_occupancy_pct,
+    max(case when metric = 'sm__warps_active.avg.pct_of_peak_sustained_active' then value end)
+      as achieved_occupancy_pct,
+    max(case when metric = 'launch__registers_per_thread' then value end) as registers,
+    max(case when metric = 'launch__occupancy_limit_registers' then value end) as limit_registers,
+    max(case when metric = 'launch__occupancy_limit_shared_mem' then value end) as limit_shared,
+    max(case when metric = 'launch__occupancy_limit_warps' then value end) as limit_warps,
+    max(case when metric = 'launch__occupancy_limit_blocks' then value end) as limit_blocks,
     coalesce(
-      max(value) filter (where metric = 'launch__shared_mem_per_block'),
-      sum(value) filter (
-        where metric in (
-          'launch__shared_mem_per_block_static',
-          'launch__shared_mem_per_block_dynamic',
-          'launch__shared_mem_per_block_driver'
-        )
+      max(case when metric = 'launch__shared_mem_per_block' then value end),
+      sum(
+        case
+          when metric in (
+            'launch__shared_mem_per_block_static',
+            'launch__shared_mem_per_block_dynamic',
+            'launch__shared_mem_per_block_driver'
+          ) then value
+        end
       )
     ) as shared_per_block,
-    sum(value) filter (
-      where metric in ('launch__shared_mem_per_block_static', 'launch__shared_mem_per_block_dynamic')
+    sum(
+      case
+        when metric in ('launch__shared_mem_per_block_static', 'launch__shared_mem_per_block_dynamic') then value
+      end
     ) as shared_own,
-    max(value) filter (where metric = 'launch__shared_mem_per_block_static') as shared_static,
-    max(value) filter (where metric = 'launch__shared_mem_per_block_dynamic') as shared_dynamic,
-    max(value) filter (where metric = 'launch__waves_per_multiprocessor') as waves,
-    max(value) filter (
-      where metric = 'launch__sm_count' or metric = 'device__attribute_multiprocessor_count'
-    ) as sm_count,
+    max(case when metric = 'launch__shared_mem_per_block_static' then value end) as shared_static,
+    max(case when metric = 'launch__shared_mem_per_block_dynamic' then value end) as shared_dynamic,
+    max(case when metric = 'launch__waves_per_multiprocessor' then value end) as waves,
+    max(case when metric = 'launch__sm_count' or metric = 'device__attribute_multiprocessor_count' then value end)
+      as sm_count,
     coalesce(
       -- more digits
-      max(value) filter (where metric = 'smsp__issue_active.avg.pct_of_peak_sustained_active') / 100,
-      max(value) filter (where metric = 'smsp__issue_active.avg.per_cycle_active')
+      max(case when metric = 'smsp__issue_active.avg.pct_of_peak_sustained_active' then value end) / 100,
+      max(case when metric = 'smsp__issue_active.avg.per_cycle_active' then value end)
     ) as issue_active,
     coalesce(
-      max(value) filter (where metric = 'smsp__average_warps_active_per_issue_active.ratio'),
-      max(value) filter (where metric = 'smsp__average_warp_latency_per_inst_issued.ratio')
+      max(case when metric = 'smsp__average_warps_active_per_issue_active.ratio' then value end),
+      max(case when metric = 'smsp__average_warp_latency_per_inst_issued.ratio' then value end)
     ) as warp_cycles_per_issue,
-    max(value) filter (where metric = stall_counter('long_scoreboard')) as long_scoreboard,
-    max(value) filter (where metric = stall_counter('short_scoreboard')) as short_scoreboard,
-    max(value) filter (where metric = stall_counter('mio_throttle')) as mio_throttle,
-    max(value) filter (where metric = stall_counter('lg_throttle')) as lg_throttle,
-    max(value) filter (where metric = stall_counter('barrier')) as barrier,
-    max(value) filter (where metric = stall_counter('selected')) as selected,
-    max(value) filter (where metric = stall_counter('not_selected')) as not_selected,
-    max(value) filter (where metric = 'smsp__thread_inst_executed_per_inst_executed.ratio') as threads_per_inst,
-    max(value) filter (
-      where metric = 'smsp__thread_inst_executed_pred_on_per_inst_executed.ratio'
-    ) as threads_on_per_inst,
-    max(value) filter (
-      where metric in (
-        'sm__inst_executed_pipe_fp64.avg.pct_of_peak_sustained_active',
-        'sm__pipe_fp64_cycles_active.avg.pct_of_peak_sustained_active',
-        'sm__inst_executed_pipe_fp64_op_dmma.avg.pct_of_peak_sustained_active'
-      )
+    max(case when metric = stall_counter('long_scoreboard') then value end) as long_scoreboard,
+    max(case when metric = stall_counter('short_scoreboard') then value end) as short_scoreboard,
+    max(case when metric = stall_counter('mio_throttle') then value end) as mio_throttle,
+    max(case when metric = stall_counter('lg_throttle') then value end) as lg_throttle,
+    max(case when metric = stall_counter('barrier') then value end) as barrier,
+    max(case when metric = stall_counter('selected') then value end) as selected,
+    max(case when metric = stall_counter('not_selected') then value end) as not_selected,
+    max(case when metric = 'smsp__thread_inst_executed_per_inst_executed.ratio' then value end) as threads_per_inst,
+    max(case when metric = 'smsp__thread_inst_executed_pred_on_per_inst_executed.ratio' then value end)
+      as threads_on_per_inst,
+    max(
+      case
+        when metric in (
+          'sm__inst_executed_pipe_fp64.avg.pct_of_peak_sustained_active',
+          'sm__pipe_fp64_cycles_active.avg.pct_of_peak_sustained_active',
+          'sm__inst_executed_pipe_fp64_op_dmma.avg.pct_of_peak_sustained_active'
+        ) then value
+      end
     ) as fp64_pct,
-    max(value) filter (
-      where metric in (
-        'sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_active',
-        'sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active'
-      )
+    max(
+      case
+        when metric in (
+          'sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_active',
+          'sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_active'
+        ) then value
+      end
     ) as fp32_pct,
-    max(value) filter (
-      where regexp_matches(
-        metric,
-        '^sm__(inst_executed_pipe_tensor|pipe_tensor)[a-z0-9_]*\.avg\.pct_of_peak_sustained_(active|'
-        'elapsed)$'
-      )
+    max(
+      case
+        when regexp_matches(
+          metric,
+          '^sm__(inst_executed_pipe_tensor|pipe_tensor)[a-z0-9_]*\.avg\.pct_of_peak_sustained_(active|'
+          'elapsed)$'
+        ) then value
+      end
     ) as tensor_pct,
-    max(value) filter (where metric in ('memory_l2_theoretical_sectors_global')) as global_sectors,
-    max(value) filter (where metric = 'derived__memory_l2_theoretical_sectors_global_excessive') as global_excess,
-    max(value) filter (
-      where metric = 'smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio'
-    ) as bytes_per_sector_ld,
-    max(value) filter (where metric = 'memory_l1_wavefronts_shared') as shared_wavefronts,
-    max(value) filter (where metric = 'derived__memory_l1_wavefronts_shared_excessive') as shared_excess,
-    max(value) filter (where metric = 'lts__t_sectors.sum') as l2_sectors,
+    max(case when metric in ('memory_l2_theoretical_sectors_global') then value end) as global_sectors,
+    max(case when metric = 'derived__memory_l2_theoretical_sectors_global_excessive' then value end) as global_excess,
+    max(case when metric = 'smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio' then value end)
+      as bytes_per_sector_ld,
+    max(case when metric = 'memory_l1_wavefronts_shared' then value end) as shared_wavefronts,
+    max(case when metric = 'derived__memory_l1_wavefronts_shared_excessive' then value end) as shared_excess,
+    max(case when metric = 'lts__t_sectors.sum' then value end) as l2_sectors,
     coalesce(
-      sum(value)
-        filter (where metric in ('lts__t_sectors_srcunit_tex_op_atom.sum', 'lts__t_sectors_srcunit_tex_op_red.sum')),
-      sum(value) filter (where metric in ('lts__t_sectors_op_atom.sum', 'lts__t_sectors_op_red.sum'))
+      sum(
+        case
+          when metric in ('lts__t_sectors_srcunit_tex_op_atom.sum', 'lts__t_sectors_srcunit_tex_op_red.sum')
+            then value
+        end
+      ),
+      sum(case when metric in ('lts__t_sectors_op_atom.sum', 'lts__t_sectors_op_red.sum') then value end)
     ) as l2_atomic_sectors,
-    max(value) filter (
-      where metric in (
-        'lts__d_atomic_input_cycles_active.avg.pct_of_peak_sustained_elapsed',
-        'lts__d_atomic_input_cycles_active.max.pct_of_peak_sustained_elapsed'
-      )
+    max(
+      case
+        when metric in (
+          'lts__d_atomic_input_cycles_active.avg.pct_of_peak_sustained_elapsed',
+          'lts__d_atomic_input_cycles_active.max.pct_of_peak_sustained_elapsed'
+        ) then value
+      end
     ) as atomic_unit_pct,
-    max(value) filter (where metric = 'lts__cycles_active.max')
-      / nullif(max(value) filter (where metric = 'lts__cycles_active.avg'), 0) as l2_imbalance,
-    sum(value) filter (
-      where metric in (
-        'l1tex__t_requests_pipe_lsu_mem_local_op_ld.sum',
-        'l1tex__t_requests_pipe_lsu_mem_local_op_st.sum'
-      )
+    max(case when metric = 'lts__cycles_active.max' then value end)
+      / nullif(max(case when metric = 'lts__cycles_active.avg' then value end), 0) as l2_imbalance,
+    sum(
+      case
+        when metric in (
+          'l1tex__t_requests_pipe_lsu_mem_local_op_ld.sum',
+          'l1tex__t_requests_pipe_lsu_mem_local_op_st.sum'
+        ) then value
+      end
     ) as local_requests,
-    max(value) filter (where metric = 'derived__local_spilling_requests') as spill_requests,
+    max(case when metric = 'derived__local_spilling_requests' then value end) as spill_requests,
     coalesce(
-      max(value) filter (where metric = 'derived__local_spilling_requests') / nullif(
-        sum(value) filter (
-          where metric in (
-            'l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum',
-            'l1tex__t_requests_pipe_lsu_mem_global_op_st.sum',
-            'l1tex__t_requests_pipe_lsu_mem_local_op_ld.sum',
-            'l1tex__t_requests_pipe_lsu_mem_local_op_st.sum'
-          )
+      max(case when metric = 'derived__local_spilling_requests' then value end) / nullif(
+        sum(
+          case
+            when metric in (
+              'l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum',
+              'l1tex__t_requests_pipe_lsu_mem_global_op_st.sum',
+              'l1tex__t_requests_pipe_lsu_mem_local_op_ld.sum',
+              'l1tex__t_requests_pipe_lsu_mem_local_op_st.sum'
+            ) then value
+          end
         ),
         0
       ),
-      max(value) filter (where metric = 'derived__local_spilling_requests_pct') / 100
+      max(case when metric = 'derived__local_spilling_requests_pct' then value end) / 100
     ) as spill_share,
-    max(value) filter (where metric = 'derived__local_spilling_requests')
-      / nullif(max(value) filter (where metric = 'smsp__inst_executed.sum'), 0) as spill_inst_share,
-    max(value) filter (where metric = 'l1tex__t_sector_hit_rate.pct') as l1_hit_pct,
-    max(value) filter (where metric = 'lts__t_sector_hit_rate.pct') as l2_hit_pct,
-    max(value) filter (where metric = stall_counter('tex_throttle')) as tex_throttle,
-    max(value) filter (where metric = stall_counter('wait')) as "wait",
-    max(value) filter (where metric = stall_counter('math_pipe_throttle')) as math_pipe_throttle,
-    max(value) filter (where metric = stall_counter('no_instruction')) as no_instruction,
-    max(value) filter (where metric = stall_counter('branch_resolving')) as branch_resolving,
-    max(value) filter (where metric = stall_counter('imc_miss')) as imc_miss,
-    max(value) filter (where metric = stall_counter('membar')) as membar,
-    max(value) filter (where metric = stall_counter('gmma')) as gmma,
-    max(value) filter (where metric = 'sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_active') as xu_pct,
-    max(value) filter (where metric = 'sm__inst_executed_pipe_alu.avg.pct_of_peak_sustained_active') as alu_pct,
-    max(value) filter (where is_pipe(metric)) as busiest_pipe_pct,
-    max(value) filter (
-      where is_compute_pipe(metric)
-        or regexp_matches(
-          metric,
-          '^sm__pipe_(alu|fma|fp64|tensor)[a-z0-9_]*cycles_active\.avg\.pct_of_peak_sustained_(active|'
-          'elapsed)$'
-        )
+    max(case when metric = 'derived__local_spilling_requests' then value end)
+      / nullif(max(case when metric = 'smsp__inst_executed.sum' then value end), 0) as spill_inst_share,
+    max(case when metric = 'l1tex__t_sector_hit_rate.pct' then value end) as l1_hit_pct,
+    max(case when metric = 'lts__t_sector_hit_rate.pct' then value end) as l2_hit_pct,
+    max(case when metric = stall_counter('tex_throttle') then value end) as tex_throttle,
+    max(case when metric = stall_counter('wait') then value end) as "wait",
+    max(case when metric = stall_counter('math_pipe_throttle') then value end) as math_pipe_throttle,
+    max(case when metric = stall_counter('no_instruction') then value end) as no_instruction,
+    max(case when metric = stall_counter('branch_resolving') then value end) as branch_resolving,
+    max(case when metric = stall_counter('imc_miss') then value end) as imc_miss,
+    max(case when metric = stall_counter('membar') then value end) as membar,
+    max(case when metric = stall_counter('gmma') then value end) as gmma,
+    max(case when metric = 'sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_active' then value end) as xu_pct,
+    max(case when metric = 'sm__inst_executed_pipe_alu.avg.pct_of_peak_sustained_active' then value end) as alu_pct,
+    max(case when is_pipe(metric) then value end) as busiest_pipe_pct,
+    max(
+      case
+        when is_compute_pipe(metric)
+          or regexp_matches(
+            metric,
+            '^sm__pipe_(alu|fma|fp64|tensor)[a-z0-9_]*cycles_active\.avg\.pct_of_peak_sustained_(active|'
+            'elapsed)$'
+          ) then value
+      end
     ) as compute_pipe_pct,
     list_reverse_sort(list(value) filter (where is_pipe(metric)))[2] as second_pipe_pct,
     coalesce(
-      sum(value) filter (where metric in ('dram__bytes_read.sum', 'dram__bytes_write.sum')),
-      max(value) filter (
-        where metric = 'dram__bytes.sum.per_second'
-      ) * max(value) filter (where metric = 'gpu__time_duration.sum') / 1e9
+      sum(case when metric in ('dram__bytes_read.sum', 'dram__bytes_write.sum') then value end),
+      max(
+        case when metric = 'dram__bytes.sum.per_second' then value end
+      ) * max(case when metric = 'gpu__time_duration.sum' then value end) / 1e9
     ) as dram_bytes,
-    max(value) filter (where metric = 'dram__bytes_read.sum') as dram_read_bytes,
-    max(value) filter (where metric = 'dram__bytes.sum.peak_sustained')
-      * max(value) filter (where metric = 'dram__cycles_elapsed.avg.per_second') as dram_bytes_per_s,
-    max(value) filter (where metric = 'sm__cycles_active.max')
-      / nullif(max(value) filter (where metric = 'sm__cycles_active.avg'), 0) as sm_imbalance,
-    max(value) filter (where metric = 'smsp__inst_executed_op_shared_atom.sum') as shared_atoms,
-    sum(case when metric like '%_op_ffma_pred_on.sum.per_cycle_elapsed' then 2 * value else value end) filter (
-      where regexp_matches(
-        metric,
-        '^smsp__sass_thread_inst_executed_op_f(add|mul|fma)_pred_on\.sum\.per_cycle_elapsed$'
-      )
+    max(case when metric = 'dram__bytes_read.sum' then value end) as dram_read_bytes,
+    max(case when metric = 'dram__bytes.sum.peak_sustained' then value end)
+      * max(case when metric = 'dram__cycles_elapsed.avg.per_second' then value end) as dram_bytes_per_s,
+    max(case when metric = 'sm__cycles_active.max' then value end)
+      / nullif(max(case when metric = 'sm__cycles_active.avg' then value end), 0) as sm_imbalance,
+    max(case when metric = 'smsp__inst_executed_op_shared_atom.sum' then value end) as shared_atoms,
+    sum(
+      case
+        when regexp_matches(
+          metric,
+          '^smsp__sass_thread_inst_executed_op_f(add|mul|fma)_pred_on\.sum\.per_cycle_elapsed$'
+        ) then case when metric like '%_op_ffma_pred_on.sum.per_cycle_elapsed' then 2 * value else value end
+      end
     ) as flop_fp32,
-    sum(case when metric like '%_op_dfma_pred_on.sum.per_cycle_elapsed' then 2 * value else value end) filter (
-      where regexp_matches(
-        metric,
-        '^smsp__sass_thread_inst_executed_op_d(add|mul|fma)_pred_on\.sum\.per_cycle_elapsed$'
-      )
+    sum(
+      case
+        when regexp_matches(
+          metric,
+          '^smsp__sass_thread_inst_executed_op_d(add|mul|fma)_pred_on\.sum\.per_cycle_elapsed$'
+        ) then case when metric like '%_op_dfma_pred_on.sum.per_cycle_elapsed' then 2 * value else value end
+      end
     ) as flop_fp64,
-    2 * max(value) filter (
-      where metric = 'sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained'
+    2 * max(
+      case when metric = 'sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained' then value end
     ) as peak_fp32,
-    2 * max(value) filter (
-      where metric = 'sm__sass_thread_inst_executed_op_dfma_pred_on.sum.peak_sustained'
+    2 * max(
+      case when metric = 'sm__sass_thread_inst_executed_op_dfma_pred_on.sum.peak_sustained' then value end
     ) as peak_fp64,
-    max(value) filter (
-      where metric in (
-        'sm__cycles_elapsed.avg.per_second',
-        'gpc__cycles_elapsed.avg.per_second',
-        'smsp__cycles_elapsed.avg.per_second'
-      )
+    max(
+      case
+        when metric in (
+          'sm__cycles_elapsed.avg.per_second',
+          'gpc__cycles_elapsed.avg.per_second',
+          'smsp__cycles_elapsed.avg.per_second'
+        ) then value
+      end
     ) as clock_hz,
-    1000 * max(value) filter (where metric = 'device__attribute_clock_rate') as full_clock_hz,
-    max(value) filter (where metric = 'smsp__inst_executed.sum') as instructions,
+    1000 * max(case when metric = 'device__attribute_clock_rate' then value end) as full_clock_hz,
+    max(case when metric = 'smsp__inst_executed.sum' then value end) as instructions,
     count(*) filter (
       where metric like 'smsp__sass_average_branch_targets_threads_uniform.%' and value is not null
     ) > 0 as has_source

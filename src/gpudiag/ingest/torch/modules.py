@@ -10,7 +10,7 @@ import duckdb
 
 from gpudiag.ingest.rows import Rows, append
 from gpudiag.ingest.torch.staging import EVENTS
-from gpudiag.ingest.torch.trace import LONGEST, Spans, Trace, innermost, intern_same
+from gpudiag.ingest.torch.trace import LONGEST, Spans, Trace, innermost, intern_same, spans_of
 
 _MODULE = "nn.Module: "
 _BACKWARD = r"^autograd::engine::evaluate_function: |Backward[0-9]*$"
@@ -33,14 +33,15 @@ def of_operators(trace: Trace, used: Sequence[int]) -> Known:
     con = trace.con
     names, modules = _modules(trace)
     engine = _rows(con, f"regexp_matches(name, '{_BACKWARD}')")
-    if not modules and not engine:
+    if not len(modules) and not engine:
         return []
-    spans = _rows(con, "position in (select unnest($used::bigint[]))", used=list(used))
-    of_module = innermost(modules, [row[1:4] for row in spans])
-    of_engine = innermost([row[1:4] for row in engine], [row[1:4] for row in spans])
+    rows = _rows(con, "position in (select unnest($used::bigint[]))", used=list(used))
+    ran = spans_of([row[1:4] for row in rows])
+    of_module = innermost(modules, ran).tolist()
+    of_engine = innermost(spans_of([row[1:4] for row in engine]), ran).tolist()
     forward = _Forward(con, {row[4] for row in engine if row[4] is not None}, modules)
     known: Known = []
-    for (position, *_, sequence), module, run in zip(spans, of_module, of_engine, strict=True):
+    for (position, *_, sequence), module, run in zip(rows, of_module, of_engine, strict=True):
         if run >= 0:
             number = engine[run][4]
             module = forward.module(number, engine[run][2]) if number is not None and module < 0 else module
@@ -59,7 +60,7 @@ class _Forward:
             f"sequence in (select unnest($numbers::bigint[])) and not regexp_matches(name, '{_BACKWARD}')",
             numbers=sorted(numbers),
         )
-        held = innermost(modules, [row[1:4] for row in found])
+        held = innermost(modules, spans_of([row[1:4] for row in found])).tolist()
         self.by_number: Mapping[int, list[tuple[int, int]]] = defaultdict(list)
         for (_, _, start, _, sequence), module in zip(found, held, strict=True):
             if module >= 0 and sequence is not None:
@@ -80,12 +81,13 @@ class _Forward:
 
 def read_modules(trace: Trace) -> None:
     """Fill `module_call` with the outermost calls: on each way down, to the first module that was called again."""
-    names, spans = _modules(trace)
+    names, found = _modules(trace)
+    calls = zip(found.thread.tolist(), found.start.tolist(), found.end.tolist(), strict=True)
     intern_same(trace.con, _NAMED)
     known = f"select text, id from name where short = text and text in ({_NAMED})"
     ids = dict(trace.con.execute(known).fetchall())
     often, open_, rows = Counter(names), list[tuple[int, int, bool]](), Rows()
-    for name, (thread, start, end) in zip(names, spans, strict=True):
+    for name, (thread, start, end) in zip(names, calls, strict=True):
         while open_ and (open_[-1][0] != thread or open_[-1][1] <= start):
             open_.pop()
         outermost = not open_ or open_[-1][2]
@@ -107,7 +109,7 @@ def _modules(trace: Trace) -> tuple[list[str], Spans]:
         order by t.thread, e.start, e."end" desc, e.name
         """
     ).fetchall()
-    return [name for name, *_ in rows], [(thread, start, end) for _, thread, start, end in rows]
+    return [name for name, *_ in rows], spans_of([row[1:] for row in rows])
 
 
 def _rows(

@@ -6,7 +6,7 @@ import numpy as np
 
 from gpudiag.ingest.torch import modules
 from gpudiag.ingest.torch.staging import EVENTS
-from gpudiag.ingest.torch.trace import LONGEST, Trace, innermost, intern_same
+from gpudiag.ingest.torch.trace import LONGEST, Spans, Trace, innermost, intern_same, spans
 
 TEMPORARY = ("torch_operator", "torch_call_op", "torch_call_recorded", "torch_operator_module")
 
@@ -33,11 +33,13 @@ def read_operators(trace: Trace) -> None:
         where ph = 'X' and cat = 'cpu_op' and e.start is not null and e."end" is not null and e.name is not null
         """
     )
-    operators = con.execute('select thread, start, "end" from torch_operator order by position').fetchall()
-    calls = con.execute('select id, thread, start, "end" from torch_call order by thread, start, "end" desc').fetchall()
-    found = np.array(innermost(operators, [call[1:] for call in calls]), dtype=np.int64)
+    operators = spans(con, 'select thread, start, "end" from torch_operator order by position')
+    calls = con.execute(
+        'select id, thread, start, "end" from torch_call order by thread, start, "end" desc'
+    ).fetchnumpy()
+    found = innermost(operators, Spans(calls["thread"], calls["start"], calls["end"]))
     made = found >= 0
-    columns = {"call": np.array([call[0] for call in calls], dtype=np.int64)[made], "position": found[made]}
+    columns = {"call": calls["id"][made], "position": found[made]}
     con.register("torch_found", columns)
     try:
         con.execute(

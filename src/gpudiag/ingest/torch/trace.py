@@ -7,8 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import duckdb
+import numpy as np
+import numpy.typing as npt
 
 from gpudiag.ingest.rows import append
+
+Numbers = npt.NDArray[np.int64]
 
 LONGEST = 16_384
 """Characters of a name that are kept."""
@@ -74,24 +78,50 @@ def intern_same(con: duckdb.DuckDBPyConnection, texts: str) -> None:
     )
 
 
-Spans = Sequence[tuple[int, int, int]]
-"""Thread, start and end (ns), ascending; of two that begin at once the longer one comes first."""
+@dataclass(frozen=True)
+class Spans:
+    """Spans of time by thread and start; of two that begin at once the longer one comes first."""
+
+    thread: Numbers
+    start: Numbers
+    end: Numbers
+
+    def __len__(self) -> int:
+        return len(self.start)
 
 
-def innermost(outer: Spans, inner: Spans) -> list[int]:
+def innermost(outer: Spans, inner: Spans) -> Numbers:
     """Return for each inner span the position of the innermost outer one around it on its thread, -1 for none."""
-    result, open_, at = list[int](), list[int](), 0
-    for thread, start, end in inner:
-        while at < len(outer) and outer[at][:2] <= (thread, start):
-            _close(outer, open_, outer[at][0], outer[at][1] + 1)
-            open_.append(at)
-            at += 1
-        _close(outer, open_, thread, end)
-        result.append(open_[-1] if open_ else -1)
+    result = np.full(len(inner), -1, dtype=np.int64)
+    for thread in np.intersect1d(outer.thread, inner.thread):
+        first, last = np.searchsorted(outer.thread, [thread, thread + 1])
+        chosen = np.flatnonzero(inner.thread == thread)
+        end, until = outer.end[first:last], inner.end[chosen]
+        around = _around(end)
+        found = np.searchsorted(outer.start[first:last], inner.start[chosen], side="right") - 1
+        while (short := np.flatnonzero((found >= 0) & (end[found] < until))).size:
+            found[short] = around[found[short]]
+        result[chosen] = np.where(found >= 0, found + first, -1)
     return result
 
 
-def _close(outer: Spans, open_: list[int], thread: int, until: int) -> None:
-    """Drop spans of another thread, and those that end before a moment."""
-    while open_ and (outer[open_[-1]][0] != thread or outer[open_[-1]][2] < until):
-        open_.pop()
+def _around(end: Numbers) -> Numbers:
+    """Return for each span of one thread the last one before it that does not end earlier, -1 for none."""
+    ends, found, open_ = end.tolist(), list[int](), list[int]()
+    for position, until in enumerate(ends):
+        while open_ and ends[open_[-1]] < until:
+            open_.pop()
+        found.append(open_[-1] if open_ else -1)
+        open_.append(position)
+    return np.array(found, dtype=np.int64)
+
+
+def spans(con: duckdb.DuckDBPyConnection, query: str) -> Spans:
+    """Return the spans that a query gives as columns `thread`, `start` and `end` in their order."""
+    found = con.execute(query).fetchnumpy()
+    return Spans(*(np.asarray(found[key], dtype=np.int64) for key in ("thread", "start", "end")))
+
+
+def spans_of(rows: Sequence[tuple[int, ...]]) -> Spans:
+    """Return rows of (thread, start, end) as spans."""
+    return Spans(*np.array(rows, dtype=np.int64).reshape(len(rows), 3).T)

@@ -139,7 +139,7 @@ def _by_dask(client: Client, paths: Sequence[Path], options: Options) -> list[Fo
     )
     numbers = {future.key: number for number, future in enumerate(futures)}
     found: dict[int, Found | str] = {}
-    for future in finished(futures):
+    for future in finished(futures, loop=client.loop):
         number = numbers[future.key]
         try:
             found[number] = future.result()

@@ -114,8 +114,8 @@ def _input(capture: ids.Capture, file: str) -> None:
 
 def _host(capture: ids.Capture) -> str | None:
     """Return the machine's name, where the file states one."""
-    rows = capture.source.rows("TARGET_INFO_SYSTEM_ENV", texts("value"), "name = 'Hostname'")
-    return next((value for (value,) in rows if value), None)
+    rows = capture.source.rows("TARGET_INFO_SYSTEM_ENV", texts("name", "value"))
+    return next((value for name, value in rows if name == "Hostname" and value), None)
 
 
 def _clock_offset(capture: ids.Capture) -> int | None:

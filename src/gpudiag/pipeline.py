@@ -138,7 +138,9 @@ def priced_report(
     run = run_summary.run(con, library.setting_values, iteration_times)
     ledger = GainCalculator(con, library.setting_values, run.loops)
     findings, minor = rank(con, evaluation, library, run.loops, run.frameworks, ledger)
-    trees = time_tree.with_trees(con, run.loops, ledger.items.values(), library.setting_values, evaluation.explained)
+    trees = time_tree.with_trees(
+        con, run.loops, ledger.items.values(), library.setting_values, time_tree.explained(evaluation.outcomes)
+    )
     run = run.model_copy(update={"loops": trees})
     kernels = with_causes(con, run.kernels, evaluation, (*findings, *minor), library.setting_values)
     run = run.model_copy(update={"kernels": kernels})
@@ -228,7 +230,9 @@ def next_steps(paths: Sequence[Path], options: Options = DEFAULT) -> NextSteps:
         run = run_summary.run(con, settings, options.iteration_times)
         ledger = GainCalculator(con, settings, run.loops)
         findings, minor = rank(con, evaluation, library, run.loops, run.frameworks, ledger)
-        trees = time_tree.with_trees(con, run.loops, ledger.items.values(), settings, evaluation.explained)
+        trees = time_tree.with_trees(
+            con, run.loops, ledger.items.values(), settings, time_tree.explained(evaluation.outcomes)
+        )
         run = run.model_copy(update={"loops": trees})
         verdict = verdicts.verdict(con, run, findings, settings, minor, verdicts.doubts(run, ledger, findings))
         options.progress("weighing kernels")

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import duckdb
 
 from gpudiag.diagnosis.source_location import lines_of_calls
-from gpudiag.model import Leaf, Loop, Place, Rule, Unclaimed
+from gpudiag.model import Fired, Leaf, Loop, Outcome, Place, Rule, Unclaimed
 from gpudiag.model.vocabulary import LEAVES
 from gpudiag.replay import bounds
 from gpudiag.replay.gains import PricedFinding
@@ -31,12 +31,12 @@ def with_trees(
     loops: Sequence[Loop],
     items: Iterable[PricedFinding],
     settings: Mapping[str, float],
-    explained: Iterable[tuple[int, str, float]] = (),
+    noted_shares: Iterable[tuple[int, str, float]] = (),
 ) -> tuple[Loop, ...]:
     """Return the loops with their trees.
 
-    items: all findings of the loops, priced, small ones too; explained: what notes account for, by loop and leaf (0 to
-    1 of the loop).
+    items: all findings of the loops, priced, small ones too; noted_shares: what notes account for, see
+    `explained`.
     """
     by_loop: dict[int, list[PricedFinding]] = defaultdict(list)
     for item in items:
@@ -46,9 +46,20 @@ def with_trees(
     for loop, leaf, ns in con.execute("select loop, leaf, ns from loop_tree").fetchall():
         leaves[loop][leaf] = ns
     noted: dict[int, dict[str, float]] = defaultdict(dict)
-    for loop, leaf, share in explained:
+    for loop, leaf, share in noted_shares:
         noted[loop][leaf] = noted[loop].get(leaf, 0.0) + share
     return tuple(_with_tree(con, loop, leaves[loop.id], by_loop[loop.id], noted[loop.id], settings) for loop in loops)
+
+
+def explained(outcomes: Iterable[Outcome]) -> tuple[tuple[int, str, float], ...]:
+    """Return what notes account for: loop, leaf of its time tree, part of the loop's time (0 to 1)."""
+    return tuple(
+        (row["loop"], outcome.rule.explains, float(row["share"]))
+        for outcome in outcomes
+        if isinstance(outcome, Fired) and outcome.rule.explains
+        for row in outcome.rows
+        if row.get("loop") is not None and isinstance(row.get("share"), int | float)
+    )
 
 
 def _with_tree(

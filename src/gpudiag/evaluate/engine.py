@@ -54,17 +54,6 @@ class Evaluation(Frozen):
         return tuple(o for o in self.outcomes if isinstance(o, Fired) and o.rule.kind == "finding")
 
     @property
-    def explained(self) -> tuple[tuple[int, str, float], ...]:
-        """Return what notes account for: loop, leaf of its time tree, part of the loop's time (0 to 1)."""
-        return tuple(
-            (row["loop"], outcome.rule.explains, float(row["share"]))
-            for outcome in self.outcomes
-            if isinstance(outcome, Fired) and outcome.rule.explains
-            for row in outcome.rows
-            if row.get("loop") is not None and isinstance(row.get("share"), int | float)
-        )
-
-    @property
     def clear(self) -> tuple[Clear, ...]:
         """Findings looked for and not there. A rule whose every row was vetoed is suppressed, not clear."""
         vetoed = {item.code for item in self.suppressed}
@@ -292,11 +281,6 @@ def _partly(outcome: Fired | Clear) -> NotEvaluated | None:
     return NotEvaluated(rule=outcome.rule, reason=reason, hint=missing_counters.HINT, kernels=names)
 
 
-def _share(rows: Sequence[Row]) -> float | None:
-    shares = [float(row["share"]) for row in rows if isinstance(row.get("share"), int | float)]
-    return max(shares, default=None)
-
-
 def _notes(hygiene: Fired, loops: Mapping[int, Row]) -> list[Note]:
     return [
         Note(
@@ -304,7 +288,7 @@ def _notes(hygiene: Fired, loops: Mapping[int, Row]) -> list[Note]:
             title=title(hygiene.rule, rows, loops),
             text=message(hygiene.rule, rows, loops),
             severity=hygiene.rule.severity,
-            share=_share(rows),
+            share=max((float(row["share"]) for row in rows if isinstance(row.get("share"), int | float)), default=None),
         )
         for rows in by_loop(hygiene.rows).values()
     ]

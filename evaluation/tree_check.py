@@ -85,7 +85,7 @@ def compared(packed: Path) -> Row | None:
             windows = con.execute('select start, "end" from steady_interval where loop = ?', [loop]).fetchall()
         finally:
             con.close()
-        noise = library().settings["idle_noise_ns"].value, library().settings["idle_noise_share"].value
+        noise = (library().setting_values[name] for name in ("idle_noise_ns", "idle_noise_share"))
         raw, strict = idle(file, windows, *noise)
     busy = sum(leaves.get(leaf, 0.0) for leaf in ("computing", "exposed_communication", "exposed_copy"))
     return Row(str(packed.relative_to(ROOT / "fixtures")), 1 - busy, raw, strict, sum(leaves.values()))

@@ -55,8 +55,8 @@ with held as (
   join call t on t.id = h.id
   group by h.thread, t.iteration, l.seq
 ),
--- and what earlier ones of the iteration left over counts too; by the end of the next iteration the host has run ahead
--- again, or something else keeps it from that
+-- and what earlier ones of the iteration left over counts too; by the end of the next iteration the host has
+-- run ahead again, or something else keeps it from that
 reaching as (
   select
     h.*,

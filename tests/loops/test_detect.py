@@ -302,6 +302,18 @@ def test_products_of_sizes_that_vary_are_one_step_of_the_loop() -> None:
     assert loop["iteration_ns"] == pytest.approx(100_000, rel=0.02)
 
 
+def test_batches_of_a_few_lengths_are_one_step_each() -> None:
+    """Batches of four lengths take turns; a library has products for two of them, and one for a single length."""
+    tiles = {"up": "aabb", "down": "cddc", "qkv": "efef", "out": "gghi"}
+    chance, batches = random.Random(4), []
+    for _ in range(16):
+        for length in chance.sample(range(4), 4):
+            layer = [name for part, names in tiles.items() for name in (f"gemm_{part}_{names[length]}", "act", "norm")]
+            batches.append(("embed", *layer * 2, "argmax"))
+    [loop] = loops(in_iterations(batches, every=400))
+    assert loop["iteration_ns"] == pytest.approx(400_000, rel=0.02)
+
+
 def test_kernels_that_share_a_short_name_are_distinguished() -> None:
     """A stencil of rolls and arithmetic has two short names, in no order that tells where an iteration ends."""
     chance = random.Random(1)

@@ -20,16 +20,20 @@ names = st.sampled_from("abcdefgh")
 
 
 def submitted(sequence: Sequence[str], pauses: Sequence[int] | None = None) -> Submissions:
-    """Operations of 10 µs one after another; pauses: for how long the host launched nothing before each (ns)."""
+    """Operations of 10 µs one after another; pauses: for how long the host launched nothing before each (ns).
+
+    A product of matrices is called gemm; the time of copies back does not count.
+    """
     kinds = sorted(set(sequence))
     kind = np.array([kinds.index(name) for name in sequence], dtype=np.int64)
     pair = np.unique(kind * (len(kinds) + 1) + np.append(kind[1:], len(kinds)), return_inverse=True)[1]
     waited = np.array(pauses if pauses is not None else [1] * len(kind), dtype=np.int64)
     start = np.cumsum(waited + 10_000)
-    none = ("",) * len(kinds)
+    roles = tuple("product" if name.startswith("gemm") else "" for name in kinds)
+    took = np.array([0 if "device_to_host" in name else 1e4 for name in sequence])
     return Submissions(
-        start, waited, start + 10_000, np.zeros(len(kind), np.int64), kind, pair, np.full(len(kind), 1e4),
-        tuple(kinds), tuple(kinds), none, tuple("multi_tensor" in name for name in kinds), {},
+        start, waited, start + 10_000, np.zeros(len(kind), np.int64), kind, pair, took,
+        tuple(kinds), tuple(kinds), roles, tuple("multi_tensor" in name for name in kinds), {},
     )  # fmt: skip
 
 
@@ -128,6 +132,38 @@ def test_a_convergence_test_ends_no_iteration(every: int) -> None:
     step = ["gradient", "update", "project", "swap"] * 3
     test = ["norm", "memcpy:device_to_host"]
     assert float(np.median(np.diff(begins((step * every + test) * 9)))) < len(step * every)
+
+
+def test_a_snapshot_ends_no_iteration() -> None:
+    """A simulation tests its energy and copies its state back every five steps."""
+    step = ["push", "deposit", "solve", "gather"] * 3
+    written = ["energy", "memcpy:device_to_device", "memcpy:device_to_host"]
+    begun = begins((step * 5 + written) * 12)
+    assert float(np.median(np.diff(begun))) <= len(step)
+
+
+def test_what_multiplies_matrices_after_the_layers_is_no_test() -> None:
+    """The head of a model is small, and its answer is read back."""
+    layer = ["norm", "gemm_qkv", "attention", "gemm_out", "norm", "gemm_up", "act", "gemm_down"]
+    token = [*layer * 24, "gemm_head", "memcpy:device_to_host"]
+    assert distances(token * 30) == {len(token)}
+
+
+def test_checkpoints_at_uneven_distances_end_no_step() -> None:
+    """Weights are copied back after every two to ten steps."""
+    chance, sequence = random.Random(2), []
+    forward, backward = [f"gemm{n}" for n in range(20)], [f"gemm_grad{n}" for n in range(20)]
+    step = ["input", *forward, "loss", *backward, "multi_tensor_apply_kernel"]
+    for _ in range(9):
+        sequence += [*step * chance.choice([2, 4, 6, 8, 10]), *["memcpy:device_to_host"] * 40]
+    found = begins(sequence)
+    assert float(np.median(np.diff(found))) == len(step)
+
+
+def test_two_updates_in_each_iteration_are_one() -> None:
+    update = ["sample", *["gemm", "gelu"] * 8, "loss", *["gemm_grad"] * 8, "multi_tensor_apply_kernel"]
+    iteration = ["policy", "noise", "memcpy:device_to_host", *update * 2]
+    assert distances(iteration * 40) == {len(iteration)}
 
 
 def test_a_logged_value_ends_no_iteration_that_reads_values() -> None:

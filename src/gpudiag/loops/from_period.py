@@ -32,11 +32,7 @@ def loops_from_period(
     Where no level of its repetitions stands for what the process does, `late` ones count that stand for what it does
     from then on: after much compiling and tuning.
     """
-    events = submissions.read(con, process, settings)
-    found = _of(con, process, events, settings, late=late)
-    if found is None and _threads(con, process) > 1:  # a pool may hand the same work to any of its threads
-        events = submissions.read(con, process, settings, by_thread=False)
-        found = _of(con, process, events, settings, pooled=True)
+    events, found = _main(con, process, settings, late=late)
     if found is None:
         return []
     loops = _all(con, process, events, found, settings) if several else [Parts([found])]
@@ -45,6 +41,22 @@ def loops_from_period(
               [Iterations(process, int(events.thread[one.begins]), one.bounds)])
         for one in further.ended(loops)
     ]  # fmt: skip
+
+
+def _main(con: Connection, process: int, settings: Settings, *, late: bool) -> tuple[Submissions, Repetition | None]:
+    """The loop that stands for a process, in its operations as they are told apart for it."""
+    events = submissions.read(con, process, settings)
+    found = _of(con, process, events, settings, late=late)
+    if found is None and _threads(con, process) > 1:  # a pool may hand the same work to any of its threads
+        events = submissions.read(con, process, settings, by_thread=False)
+        return events, _of(con, process, events, settings, pooled=True)
+    if found and found.division.votes < settings["loop_marked_share"] * np.count_nonzero(found.division.content):
+        # What hardly anything marks may be a few iterations, of lengths for each of which a library has other kernels.
+        by_role = submissions.read(con, process, {**settings, "loop_kernels_a_role": 0})
+        finer = _of(con, process, by_role, settings)
+        if finer and finer.division.count > found.division.count and finer.division.votes > found.division.votes:
+            return by_role, finer
+    return events, found
 
 
 def _all(con: Connection, process: int, events: Submissions, main: Repetition, settings: Settings) -> list[Parts]:

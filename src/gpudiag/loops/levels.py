@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpudiag.loops.iteration_bounds import Ints, Settings
-from gpudiag.loops.submissions import COPY_BACK, UPLOAD, Floats, Submissions
+from gpudiag.loops.submissions import COPY_BACK, PRODUCTS, UPLOAD, Floats, Submissions
 
 
 class Marker(NamedTuple):
@@ -95,27 +95,31 @@ def _by_chance(level: list[Division], best: Division, finer: list[Division], set
     """Return whether a level only shows in which iterations of a finer one some kernel runs.
 
     A library picks another kernel for another size: it marks some of the iterations, now one apart, now three. A level
-    of its own has more to tell it by, or holds as many of the finer one's each time.
+    of its own has more to tell it by, or holds as many of the finer one's each time, wherever these are said to begin.
     """
     votes = max(one.votes for one in level)
+    regular: dict[int, bool] = {}
     for inner in finer:
         if inner.quality < best.quality or votes > settings["loop_chance_votes"] * inner.votes:
             continue
         held = np.diff(np.searchsorted(inner.begins, best.begins))
-        if len(held) and np.bincount(held).max() < settings["loop_alike_share"] * len(held):
-            return True
-    return False
+        if len(held):
+            as_many = np.bincount(held).max() >= settings["loop_alike_share"] * len(held)
+            regular[inner.count] = regular.get(inner.count, False) or bool(as_many)
+    return not all(regular.values())
 
 
 def _is_check(outer: Division, finer: list[Division], events: Submissions, settings: Settings) -> bool:
-    """Return whether a level only adds a small test, read back once, to several iterations of a finer one.
+    """Return whether a level only adds a small test, or a snapshot, read back once, to several finer iterations.
 
-    A convergence test or a log line every ten steps repeats as well as the steps do; unlike a step it uploads nothing.
+    A convergence test or a log line every ten steps repeats as well as the steps do; unlike a step it uploads nothing,
+    and unlike what follows the last layer it multiplies no matrices.
     """
     kinds = len(events.names)
     total = np.bincount(events.kind, weights=events.ns, minlength=kinds)
     each = total / np.maximum(np.bincount(events.kind, minlength=kinds), 1)
     read_back, uploaded = (np.array([way in name for name in events.names]) for way in (COPY_BACK, UPLOAD))
+    step = uploaded | np.array(events.updates) | np.array([role in PRODUCTS for role in events.roles])
     for inner in finer:
         often = inner.count >= settings["loop_check_every"] * outer.count
         several = np.count_nonzero(inner.content) >= settings["loop_check_kinds"]
@@ -124,7 +128,7 @@ def _is_check(outer: Division, finer: list[Division], events: Submissions, setti
         new = np.where(inner.content == 0, outer.content, 0.0)
         little = new.sum() <= settings["loop_check_share"] * outer.size
         little &= (new * each).sum() <= settings["loop_check_share"] * max((outer.content * each).sum(), 1.0)
-        if not little or new[uploaded].any() or new[np.array(events.updates)].any():
+        if not little or new[step].any():
             continue
         if 0 < _read(new, read_back, outer, events) <= settings["loop_check_reads"]:
             return True

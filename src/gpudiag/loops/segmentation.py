@@ -168,7 +168,12 @@ def _judged(events: Submissions, marker: Marker, begins: Ints, settings: Setting
     size, times = float(np.median(sizes)), settings["loop_size_times"]
     good = (cosine >= settings["loop_alike"]) & (sizes <= times * size) & (sizes * times >= size)
     worked, last = events.worked, int(begins[-1])
-    held = float((worked[begins[1:]] - worked[begins[:-1]])[chosen][good].sum()) * segments / len(chosen)
+    work = (worked[begins[1:]] - worked[begins[:-1]])[chosen]
+    if good.mean() >= settings["loop_plain_share"]:  # the others may do something besides, such as write a checkpoint
+        more = ~good & (np.minimum(pairs, typical).sum(axis=1) >= settings["loop_held"] * typical.sum())
+        work[more] = np.minimum(work[more], np.median(work[good]))
+        good |= more
+    held = float(work[good].sum()) * segments / len(chosen)
     held += worked[min(last + int(size), len(events))] - worked[last]  # of the last segment nothing tells the end
     coverage = float(held / max(worked[-1] - worked[begins[0]], 1.0))
     content = np.median(_counted(row, events.kind[inside], len(chosen), len(events.names)), axis=0)

@@ -20,7 +20,7 @@ _TABLE = 1 << 24  # values between which differences are looked up in a table
 COPIES = ("memcpy:", "memset:")
 GRAPH = "graph:"
 _UPDATING = "select id from name where updates_parameters(text, null) and id in (select distinct name from gpu_op)"
-_MANY_NAMED_ONE = ("product", "convolution")  # roles of which a library has a kernel for each size
+PRODUCTS = ("product", "convolution")  # roles of which a library has a kernel for each size
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,8 @@ def read(con: Connection, process: int, settings: Settings, *, by_thread: bool =
     pair = _numbered(kind * (len(named) + 1) + np.append(kind[1:], len(named))[: len(kind)])[1]
     often = np.bincount(kind, minlength=len(named)) >= settings["min_iterations"]
     copies = np.array([short.startswith(COPIES) for _, short, _, _ in named], dtype=bool)
+    # What a program copies back now and then, a result or a checkpoint, may take as long as all that it computes.
+    counts = (often | ~copies) & np.array([COPY_BACK not in text for text, _, _, _ in named], dtype=bool)
     return Submissions(
         start,
         np.maximum(0, start - before),
@@ -118,7 +120,7 @@ def read(con: Connection, process: int, settings: Settings, *, by_thread: bool =
         thread,
         kind,
         pair,
-        np.where((often | ~copies)[kind], ns, 0).astype(np.float64),
+        np.where(counts[kind], ns, 0).astype(np.float64),
         tuple(text for text, _, _, _ in named),
         tuple(short for _, short, _, _ in named),
         tuple(role for _, _, role, _ in named),
@@ -177,7 +179,7 @@ def _kinds(
         copied = f"{labels[0][what]}:{labels[1][direction] if direction >= 0 else ''}"
         rows.append(((int(number[at]), together), *known.get(name, (copied, copied, "")), bool(updates)))
     most = settings["loop_kernels_a_role"]
-    crowded = {role for role in _MANY_NAMED_ONE if len({row[1] for row in rows if row[3] == role}) > most}
+    crowded = {role for role in PRODUCTS if len({row[1] for row in rows if row[3] == role}) > most}
     joined: dict[tuple[tuple[int, int], str], int] = {}
     named: list[tuple[str, str, str, bool]] = []
     to = np.zeros(max(1, len(rows)), dtype=np.int64)

@@ -22,10 +22,19 @@
 --    budget_category
 create view idle_interval as
 -- calls with no launch between them hold the host together: a read-back, then the wait for it; the longest names it
-with held as (
+with launching as (
+  select
+    thread,
+    seq,
+    start
+  from call
+  where kind in ('launch', 'graph_launch')
+),
+held as (
   select
     h.thread,
     t.iteration,
+    l.seq as launched,
     max(h."end") as "end",
     arg_max(h.id, (h."end" - h.start, h.id)) as id,
     arg_max(h.kind, (h."end" - h.start, h.id)) as kind,
@@ -43,32 +52,43 @@ with held as (
     where doing = 'call'
     group by api_call
   ) i on i.api_call = h.id
-  asof left join (
-    select
-      thread,
-      seq,
-      start
-    from call
-    where kind in ('launch', 'graph_launch')
-  ) l on h.thread = l.thread
-    and l.start <= h.start
+  asof left join launching l on h.thread = l.thread and l.start <= h.start
   join call t on t.id = h.id
   group by h.thread, t.iteration, l.seq
 ),
--- and what earlier ones of the iteration left over counts too; by the end of the next iteration the host has
--- run ahead again, or something else keeps it from that
+-- the longest of an iteration's waits, and all of them together
+longest as (
+  select
+    thread,
+    iteration,
+    arg_max(id, reach_ns) as id,
+    arg_max(kind, reach_ns) as kind,
+    arg_max(launched, reach_ns) as launched,
+    sum(reach_ns) as reach_ns
+  from held
+  group by thread, iteration
+),
+-- by the end of the next iteration the host has run ahead again, or something else keeps it from that
 reaching as (
   select
     h.*,
     sum(h.reach_ns) over (partition by h.thread, h.iteration order by h."end") as iteration_reach_ns,
-    n.until
+    n."end" as iteration_end,
+    n.until,
+    b.id as earlier,
+    b.kind as earlier_kind,
+    b.launched as earlier_launched,
+    coalesce(b.reach_ns, 0) as earlier_reach_ns
   from held h
   left join (
     select
       iteration,
-      coalesce(lead("end") over (partition by loop, process order by start), "end") as until
+      "end",
+      coalesce(lead("end") over (partition by loop, process order by start), "end") as until,
+      lag(iteration) over (partition by loop, process order by start) as before
     from analysed_iteration
   ) n on n.iteration = h.iteration
+  left join longest b on b.thread = h.thread and b.iteration = n.before
 ),
 waited as (
   select
@@ -78,21 +98,80 @@ waited as (
     b.kind as wait_kind,
     b.reach_ns as wait_ns,
     b.iteration_reach_ns,
+    b.iteration_end,
     b.until,
+    b.earlier,
+    b.earlier_kind,
+    b.earlier_reach_ns,
+    l.seq > coalesce(b.launched, -1) as queued,
+    l.seq > coalesce(b.earlier_launched, -1) as earlier_queued,
+    r.doing = 'segment' and r.segment_ns >= setting('cpu_phase_ns') as phase,
     sum(r."end" - r.start) over (partition by r.device, b.id order by r.start, r."end") as so_far,
     sum(r."end" - r.start)
       over (partition by r.device, r.thread, b.iteration order by r.start, r."end")
       as iteration_so_far
   from host_during_gap r
   asof left join reaching b on r.thread = b.thread and b."end" <= r.start
+  asof left join launching l on r.thread = l.thread and l.start <= r.start
 ),
--- what began later than that follows from something else
+-- what waits left over when idle time begins: their reach less the idle time since, never less than nothing
+balance as (
+  select
+    device,
+    thread,
+    t,
+    piece,
+    sum(ns) over (partition by device, thread order by t, piece) as ns
+  from (
+    select
+      device,
+      thread,
+      start as t,
+      start + 1 as piece,
+      -ns as ns
+    from waited
+    union all
+    select
+      d.device,
+      h.thread,
+      h."end",
+      0,
+      h.reach_ns
+    from held h
+    join (
+      select distinct
+        device,
+        thread
+      from waited
+    ) d using (thread)
+  )
+),
+left_over as (
+  select
+    device,
+    thread,
+    t as start,
+    lag(ns, 1, 0) over (w) - least(0, min(ns) over (w rows between unbounded preceding and 1 preceding)) as ns
+  from balance
+  window w as (partition by device, thread order by t, piece)
+  qualify piece > 0
+),
+-- what began later than that follows from something else; a phase of the host may be reached from the iteration
+-- before
 reached as (
   select
-    * exclude (wait, wait_kind, until),
-    case when start < until then wait end as wait,
-    case when start < until then wait_kind end as wait_kind
-  from waited
+    w.* exclude (wait, wait_kind, until, queued, iteration_end, earlier, earlier_kind, earlier_queued),
+    case
+      when w.phase
+        then least(coalesce(o.ns, 0), w.iteration_reach_ns + if(w.start < w.iteration_end, w.earlier_reach_ns, 0))
+      else w.iteration_reach_ns - (w.iteration_so_far - w.ns)
+    end as left_ns,
+    w.phase and w.iteration_reach_ns < least(w.ns, left_ns) as from_earlier,
+    case when from_earlier then w.earlier when w.start < w.until then w.wait end as wait,
+    case when from_earlier then w.earlier_kind when w.start < w.until then w.wait_kind end as wait_kind,
+    if(from_earlier, w.earlier_queued, w.queued) as queued
+  from waited w
+  left join left_over o on o.device = w.device and o.thread = w.thread and o.start = w.start
 ),
 -- the part within the wait's shadow, then the part beyond it
 split as (
@@ -100,10 +179,7 @@ split as (
     *,
     case
       when wait is null then 0
-      else cast(
-        greatest(0, least(ns, greatest(wait_ns - (so_far - ns), iteration_reach_ns - (iteration_so_far - ns))))
-          as bigint
-      )
+      else cast(greatest(0, least(ns, greatest(wait_ns - (so_far - ns), left_ns))) as bigint)
     end as shadow
   from reached
 ),
@@ -148,7 +224,8 @@ placed as (
       when p.doing = 'call' and p.call_kind in ('alloc', 'free', 'host_alloc', 'pool') then 'allocating'
       when p.doing = 'call' and p.call_kind in ('load', 'context') then 'compiling'
       when p.doing = 'segment' and coalesce(i.fetches_input, false) then 'input'
-      when p.doing = 'segment' and p.segment_ns >= setting('cpu_phase_ns') then 'working'
+      -- a phase of the host right after a wait may need what was waited for; a later one is only not overlapped
+      when p.phase and not coalesce(p.queued and p.cause_kind in ('sync', 'copy'), false) then 'working'
       when p.cause_kind in ('alloc', 'free', 'host_alloc') then 'allocating'
       when p.cause_kind in ('sync', 'copy') then 'sync'
       when p.doing = 'call'

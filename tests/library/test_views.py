@@ -103,6 +103,19 @@ def test_a_host_computing_for_a_millisecond_is_no_wait() -> None:
     assert "idle_other" not in budget(waiting(300, 40), cpu_phase_ns=500_000)
 
 
+def test_a_host_phase_after_more_launches_follows_from_the_wait() -> None:
+    """The host waits 500 µs for a value, launches a kernel that needs it, and then prepares the next frame for 600."""
+    case = launched(12, 1_200, ("first()", 0, 5, 480), ("second()", 520, 525, 40))
+    for n in range(12):
+        case["api_call"].append(
+            {"label": f"wait {n}", "start": n * 1_200 + 10, "duration": 490, "name": "cudaStreamSynchronize"}
+        )
+    case["iteration"] = [iterations(12, 1_200)]
+    after = budget(case, cpu_phase_ns=500_000)
+    assert after["idle_sync"] >= 9 * 400_000
+    assert after.get("idle_other", 0) <= 3 * 600_000
+
+
 def test_idle_before_a_launch_is_the_launch_s() -> None:
     case = {"iteration": [iterations(5, 80)], **launched(5, 80, ("a()", 0, 10, 20), ("b()", 40, 50, 20))}
     assert budget(case) == {"compute": 200_000, "idle_launch": 200_000}

@@ -1,9 +1,10 @@
 """The first screen: time, cause, place, fix and gain at a glance, each number once. The reports are made by hand."""
 
 import samples
-from gpudiag.model import Gain, Leaf, Loop, Note, Report
+from gpudiag.model import Gain, Kernel, Leaf, Loop, Note, Place, Report
 from gpudiag.report import markdown
-from gpudiag.report.wording import first_words
+from gpudiag.report.github import comment
+from gpudiag.report.wording import first_words, words
 
 
 def screen(report: Report) -> str:
@@ -24,7 +25,7 @@ def with_gain(**gain: object) -> Report:
 
 def test_a_row_names_cause_place_fix_and_gain() -> None:
     assert (
-        "| 1 | The GPU waits for small kernels to be launched | `decode.py:31` in `step` and elsewhere"
+        "| 1 | The GPU waits for small kernels to be launched | `decode.py:31` in `step` and 1 other place"
         " | Replay the step as one CUDA graph | up to 79 % of `decode_token` |\n"
     ) in screen(samples.launch_bound())
 
@@ -41,13 +42,90 @@ def test_parts_too_small_to_name_are_summed_up() -> None:
     assert (line.rest, len(line.bar)) == ("1.5 % not computing", first_words.BAR)
 
 
-def test_a_range_wider_than_the_expectation_stands_alone() -> None:
-    assert "| between 5.0 % and 70 % of `decode_token` |" in screen(
+def test_the_expectation_leads_and_its_range_follows() -> None:
+    assert "| about 50 % (5.0 % to 70 %) of `decode_token` |" in screen(
         with_gain(after_ms=5.0, low_ms=3.0, high_ms=9.5, share=0.5)
     )
     assert "| about 50 % (40 % to 60 %) of `decode_token` |" in screen(
         with_gain(after_ms=5.0, low_ms=4.0, high_ms=6.0, share=0.5)
     )
+
+
+def test_no_gain_leads_with_nothing() -> None:
+    gain = {"after_ms": 7.8, "low_ms": 5.9, "high_ms": 10.0, "share": 0.22, "uncertain": True}
+    assert "| perhaps 22 % (0 % to 41 %) of `decode_token` |" in screen(with_gain(**gain))
+    second = samples.launch_bound_finding(
+        rank=2, gain=with_gain(**gain, cumulative_before_ms=5.0, cumulative_after_ms=5.0).findings[0].gain
+    )
+    said = words.headline(second, {1: samples.launch_bound().run.loops[0]}, ranged=True)
+    assert said == "no extra gain after the fixes above (alone perhaps 22 % of `decode_token`)"
+
+
+def test_the_bar_has_a_legend_of_what_it_draws() -> None:
+    assert "█ computing · ░ idle\n" in screen(samples.launch_bound())
+    mixed = first_words.loop_line(step(computing=0.4, exposed_copy=0.1, submitting=0.5))
+    assert first_words.legend([mixed]) == "█ computing · ▓ moving data · ░ idle"
+    assert first_words.legend([]) == ""
+
+
+def at(*places: tuple[str, int]) -> tuple[Place, ...]:
+    return tuple(Place(file=file, line=line) for file, line in places)
+
+
+def with_places(*places: tuple[Place, ...]) -> Report:
+    findings = tuple(
+        samples.launch_bound_finding(rank=n, where=where, evidence={}) for n, where in enumerate(places, 1)
+    )
+    return samples.launch_bound().model_copy(update={"findings": findings})
+
+
+def test_findings_at_one_line_say_so() -> None:
+    report = with_places(at(("a.py", 3)), at(("a.py", 3), ("b.py", 9)), at(("a.py", 4)))
+    text = screen(report)
+    assert "| `a.py:3` (same line as finding 1) and 1 other place |" in text
+    assert text.count("same line") == 1
+    assert "`a.py:3`; `b.py:9` (same line as finding 1) ·" in comment.render(report)
+
+
+def test_other_places_are_counted_each_once() -> None:
+    assert "| `a.py:3` and 2 other places |" in screen(
+        with_places(at(("a.py", 3), ("a.py", 4), ("b.py", 3), ("a.py", 4)))
+    )
+    assert "| `a.py:3` |" in screen(with_places(at(("a.py", 3), ("a.py", 3))))
+
+
+def test_a_line_that_is_not_all_of_it_says_how_much_it_is() -> None:
+    place = Place(file="a.py", line=3, share=0.6)
+    assert "| `a.py:3`, 60 % of this cost |" in screen(with_places((place,)))
+
+
+def test_kernels_say_what_part_of_the_profile_they_are() -> None:
+    first, second = (
+        Kernel(name=name, launches=1, duration_ms=time, share=share)
+        for name, time, share in (("a", 9, 0.9), ("b", 1, 0.1))
+    )
+    report = samples.kernel_only()
+    both = report.model_copy(update={"run": report.run.model_copy(update={"kernels": (second, first)})})
+    assert [line.text for line in first_words.lines(both, ())] == [
+        "`a`: 9.00 ms a launch, 90 % of the profiled time",
+        "`b`: 1.00 ms a launch, 10 % of the profiled time",
+    ]
+    alone = report.model_copy(update={"run": report.run.model_copy(update={"kernels": (first,)})})
+    assert [line.text for line in first_words.lines(alone, ())] == ["`a`: 9.00 ms a launch"]
+
+
+def test_a_kernel_that_no_line_names_says_its_part_in_its_row() -> None:
+    kernels = tuple(Kernel(name=f"k{n}", launches=1, duration_ms=9 - n, share=(9 - n) / 30) for n in range(5))
+    gain = Gain(kind="upper_bound", basis="kernel", before_ms=5.0, after_ms=4.0, share=0.2)
+    findings = tuple(
+        samples.launch_bound_finding(rank=n, gain=gain, where=(Place(kernel=name),))
+        for n, name in ((1, "k0"), (2, "k4"))
+    )
+    report = samples.kernel_only()
+    run = report.run.model_copy(update={"kernels": kernels})
+    text = screen(report.model_copy(update={"run": run, "findings": findings}))
+    assert "| up to 20 % of one launch of `k0` |" in text
+    assert "| up to 20 % of one launch of `k4`, 17 % of the profiled time |" in text
 
 
 def test_the_gravest_note_is_on_the_screen_and_only_there() -> None:

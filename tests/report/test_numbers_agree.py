@@ -86,28 +86,28 @@ def gain(after: float, low: float, high: float) -> Gain:
     return Gain.model_validate({"kind": "expected", "basis": "loop", "loop": 1, "share": 1 - after / 15.0, **times})
 
 
-# Ranges before expectations.
+# Expectations that may come to nothing.
 
 
-def test_a_gain_that_may_be_nothing_says_the_range_first() -> None:
+def test_a_gain_that_may_be_nothing_says_perhaps_and_the_range() -> None:
     wide, sure = rank.marked((finding(gain=g) for g in (gain(6.45, 5.25, 15.0), gain(6.45, 5.25, 9.0))), SETTINGS)
     assert (wide.gain.uncertain, sure.gain.uncertain) == (True, False)
     report = of(wide)
-    said = "between 0 % and 65 % of `step`"
+    said = "perhaps 57 % (0 % to 65 %) of `step`"
     for text in (markdown.render(report), checklist.render(report), comment.render(report)):
         assert said in text
         assert "about 57 %" not in text
     assert said.replace("`", "") in re.sub(r"<[^>]+>", "", page.render(report))
-    assert "**Gain, uncertain:** an iteration of `step` goes from 15.0 ms to between 5.25 ms and 15.0 ms" in (
+    assert "**Gain, uncertain:** an iteration of `step` goes from 15.0 ms to perhaps 6.45 ms (5.25 ms to 15.0 ms)" in (
         markdown.render(report)
     )
     assert "about 57 % (40 % to 65 %) of `step`" in markdown.render(of(sure))
 
 
-def test_the_verdict_says_the_range_first() -> None:
+def test_the_verdict_says_perhaps_and_the_range() -> None:
     (wide,) = rank.marked([finding(gain=gain(6.45, 5.25, 15.0))], SETTINGS)
     text = verdict._top(of(wide).run, wide, SETTINGS["wide_interval"])
-    assert text.endswith("would save between 0 % and 65 % of an iteration of `step`, with 57 % expected.")
+    assert text.endswith("would save perhaps 57 % of an iteration of `step` (between 0 % and 65 %).")
 
 
 def test_times_that_print_alike_are_given_by_their_difference() -> None:
@@ -124,7 +124,7 @@ def test_places_that_do_not_add_up_say_that_there_are_more() -> None:
     assert "- elsewhere: 77 % of this cost" in markdown.render(of(named))
     many = finding(where=[Place(file="a.py", line=n, share=0.1) for n in range(1, 9)], evidence={"places": 30})
     assert "- 25 more places: 50 % of this cost" in markdown.render(of(many))
-    assert "`a.py:1`: 12 % of this cost and elsewhere" in markdown.render(of(named), 0)
+    assert "`a.py:1`: 12 % of this cost and 1 other place" in markdown.render(of(named), 0)
 
 
 # Words.

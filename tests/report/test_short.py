@@ -46,7 +46,7 @@ def test_cause_gain_place_and_fix_are_seen() -> None:
     at = lines.index("1. The GPU waits for small kernels to be launched")
     assert lines[at + 1 : at + 4] == [
         "saves  up to 79 % of decode_token",
-        "where  decode.py:31 in step and elsewhere",
+        "where  decode.py:31 in step and 1 other place",
         "fix    Replay the step as one CUDA graph",
     ]
     assert "decode_token: 5.70 ms an iteration, of which the GPU computes 20 %" in lines

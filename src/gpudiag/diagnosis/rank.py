@@ -95,7 +95,7 @@ def rank(
 
 
 def marked(findings: Iterable[Finding], settings: Mapping[str, float]) -> list[Finding]:
-    """The findings, those whose gain may be next to nothing marked as uncertain: pages then say the range first."""
+    """The findings, those whose gain may be next to nothing marked as uncertain: pages then say `perhaps`."""
     return [
         finding.model_copy(update={"gain": finding.gain.model_copy(update={"uncertain": True})})
         if _uncertain(finding.gain, settings)

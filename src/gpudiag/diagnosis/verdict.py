@@ -235,7 +235,7 @@ def _top(run: Run, first: Finding, wide: float) -> str:
         of = "the recorded work"
     if gain.uncertain and gain.interval:
         least, most = gain.interval
-        saved = f"between {pct(least)} and {pct(most)} of {of}, with {pct(gain.share)} expected"
+        saved = f"perhaps {pct(gain.share)} of {of} (between {pct(least)} and {pct(most)})"
         return f"{first.title}. Fixing it would save {saved}."
     size = {"expected": "about", "lower_bound": "at least"}.get(gain.kind, "at most")
     return f"{first.title}. Fixing it would save {size} {pct(gain.share)} of {of}{_between(gain, wide)}."

@@ -12,9 +12,9 @@ from jinja2 import PackageLoader, StrictUndefined
 from jinja2.sandbox import SandboxedEnvironment
 
 from gpudiag.diagnosis import loop_names
-from gpudiag.model import Finding, Loop, Note, Place, Remedy, Report, Run, Unevaluated
+from gpudiag.model import Finding, Loop, Note, Remedy, Report, Run, Unevaluated
 from gpudiag.report.code_review.locations import common_folder
-from gpudiag.report.wording import coverage_words, evidence_words, first_words, kernel_words, words
+from gpudiag.report.wording import coverage_words, evidence_words, first_words, kernel_words, place_words, words
 from gpudiag.text import escape
 from gpudiag.text.format import clause, pct
 
@@ -60,10 +60,13 @@ def view(report: Report, limit: int | None = None) -> dict[str, Any]:
     folder = common_folder(place for f in (*report.findings, *report.minor) for place in f.where)
     caveat = first_words.caveat(report.notes)
     frameworks = report.run.frameworks
-    rows = [_safe(first_words.row(f, _for_frameworks(f.remedies, frameworks), loops, folder)) for f in report.findings]
+    remedies = [_for_frameworks(f.remedies, frameworks) for f in report.findings]
+    rows = [_safe(row) for row in first_words.rows(report, remedies, loops, folder)]
+    lines = first_words.lines(report, shown)
     return {
         "lead": first_words.lead(report),
-        "loop_lines": [_safe(line) for line in first_words.lines(report, shown)],
+        "loop_lines": [_safe(line) for line in lines],
+        "bar_legend": first_words.legend(lines),
         "rows": rows[: first_words.ROWS],
         "more_rows": len(rows[first_words.ROWS :]),
         "all_rows": rows,
@@ -210,7 +213,9 @@ def _summary(
                 "finding": finding,
                 "headline": Safe(words.headline(finding, loops)),
                 "gain": Safe(words.gain(finding, loops)),
-                "places": [_place(p, folder, words.loop_of(finding, loops)) for p in finding.where[:PLACES]],
+                "places": [
+                    Safe(place_words.place(p, folder, words.loop_of(finding, loops))) for p in finding.where[:PLACES]
+                ],
                 "more_places": Safe(words.elsewhere(finding, PLACES)),
                 "phase": Safe(words.phase(finding, loops)),
                 "evidence": [Safe(fact) for fact in evidence_words.news(finding)],
@@ -256,39 +261,12 @@ def _for_frameworks(remedies: Sequence[Remedy], frameworks: Sequence[str]) -> Se
     return fitting if any(r.framework != "any" for r in fitting) or not remedies else fitting or remedies
 
 
-def _place(place: Place, folder: str, loop: Loop | None) -> Safe:
-    """`decode.py:31` in `step`, range `decode_token`, kernel `gemm`: 98 % of this cost."""
-    parts = []
-    if place.file:
-        spot = place.file.removeprefix(folder) + (f":{place.line}" if place.line else "")
-        parts.append(escape.code(escape.middle(spot, escape.NAME_LIMIT)))
-    if place.function:
-        parts.append(f"{'in ' if place.file else ''}{escape.code(place.function)}")
-    head = [" ".join(parts)] if parts else []
-    named = (loop.name, loop.nvtx_path) if loop and (head or place.kernel) else ()
-    if place.nvtx and place.nvtx not in named:
-        head.append(f"range {escape.code(place.nvtx)}")
-    if place.kernel:
-        head.append(f"kernel {escape.code(place.kernel)}")
-    if place.operator:
-        ran = f"operator {escape.code(escape.middle(place.operator, escape.NAME_LIMIT))}"
-        of = f"{'of' if place.backward else 'in'} {escape.code(place.module)}" if place.module else ""
-        head.append(" ".join(filter(None, (ran, "in the backward pass" if place.backward else "", of))))
-    text = ", ".join(head) or "not recorded"
-    return Safe(text if place.share is None or place.share > 0.995 else f"{text}: {pct(place.share)} of this cost")
-
-
 def _brief(finding: Finding, loops: Mapping[int, Loop], folder: str) -> dict[str, Any]:
     return {
         "finding": finding,
         "headline": Safe(words.headline(finding, loops)),
-        "place": _first_place(finding, folder, words.loop_of(finding, loops)) if finding.where else None,
+        "place": Safe(place_words.first(finding, folder, words.loop_of(finding, loops))) if finding.where else None,
     }
-
-
-def _first_place(finding: Finding, folder: str, loop: Loop | None) -> Safe:
-    more = " and elsewhere" if words.elsewhere(finding, 1) else ""
-    return Safe(f"{_place(finding.where[0], folder, loop)}{more}")
 
 
 def _grouped(items: Iterable[Unevaluated]) -> list[dict[str, Any]]:

@@ -63,6 +63,8 @@ def _blocks(seen: Mapping[str, Any], count: int, console: Console) -> Iterator[l
         loops.append(text(f"**{line.text}**"))
         if line.rest or (line.bar and seen["drawn"]):
             loops.append(text(f"{line.bar} {line.rest}" if seen["drawn"] else line.rest))
+    if seen["bar_legend"] and seen["drawn"]:
+        loops.append(text(seen["bar_legend"]))
     if seen["coverage"]:
         loops.append(text(escape.prose(seen["coverage"])))
     yield loops

@@ -17,7 +17,7 @@ SPOTS = 4  # places named; more are counted
 def brief(places: Sequence[Place], loop: Loop | None, folder: str = "") -> str:
     """`step.py:31`, `:33` in `forward`; `:55` in `loss`; kernel `gemm`. folder: left out of the files' names."""
     files: dict[str, dict[str, list[int | None]]] = defaultdict(lambda: defaultdict(list))
-    unique = list(dict.fromkeys(_spot(place, loop) for place in places))
+    unique = spots(places, loop)
     for file, group, line in unique[:SPOTS]:
         files[file][group].append(line)
     said: list[str] = []
@@ -27,14 +27,19 @@ def brief(places: Sequence[Place], loop: Loop | None, folder: str = "") -> str:
             continue
         name = escape.middle(file.removeprefix(folder), escape.NAME_LIMIT)
         for function, lines in groups.items():
-            spots: list[str] = []
+            named: list[str] = []
             for line in lines:
                 # Only the file's first spot carries its name.
-                first = not spots and function == next(iter(groups))
-                spots.append(escape.code(f"{name if first or not line else ''}{f':{line}' if line else ''}"))
-            said.append(", ".join(spots) + (f" in {escape.code(function)}" if function else ""))
+                first = not named and function == next(iter(groups))
+                named.append(escape.code(f"{name if first or not line else ''}{f':{line}' if line else ''}"))
+            said.append(", ".join(named) + (f" in {escape.code(function)}" if function else ""))
     more = f" and {words.plural(len(unique) - SPOTS, 'more place')}" if len(unique) > SPOTS else ""
     return "; ".join(said) + more
+
+
+def spots(places: Iterable[Place], loop: Loop | None) -> list[tuple[str, str, int | None]]:
+    """Return the places that differ in what is reported about them: file, function or other name, line."""
+    return list(dict.fromkeys(_spot(place, loop) for place in places))
 
 
 def _spot(place: Place, loop: Loop | None) -> tuple[str, str, int | None]:

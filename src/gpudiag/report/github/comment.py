@@ -15,7 +15,7 @@ from gpudiag.report import diff as diffpage
 from gpudiag.report.code_review import locations
 from gpudiag.report.github.comment_limits import APART, LIMIT, body, folded, marker, private, sound
 from gpudiag.report.markdown import Safe, environment, section, view
-from gpudiag.report.wording import words
+from gpudiag.report.wording import first_words, words
 from gpudiag.text import escape
 
 IN_DETAIL = 5  # findings with details; the others get a line each
@@ -79,6 +79,7 @@ def _head(report: Report, seen: Mapping[str, Any], key: str) -> str:
         "verdict": escape.middle(seen["lead"], TEXT),
         "selected": escape.middle(report.run.selection.text, TEXT) if report.run.selection else "",
         "line": seen["loop_lines"][0] if seen["loop_lines"] else None,
+        "legend": first_words.legend(seen["loop_lines"][:1]),
         "others": sorted(report.run.loops, key=lambda loop: -loop.share_of_span)[1:],
         "coverage": seen["coverage"],
     }
@@ -116,11 +117,12 @@ def _item(item: Mapping[str, Any], report: Report, folder: str) -> dict[str, Any
     loops = {loop.id: loop for loop in report.run.loops}
     loop = words.loop_of(finding, loops)
     fix = finding.remedies[0].title if finding.remedies else ""
+    same = first_words.as_line_of(first_words.same_lines(report.findings).get(finding.rank))
     return {
         **item,
         "headline": Safe(words.headline(finding, loops, ranged=True)),
         "title": Safe(escape.prose(escape.middle(finding.title, TITLE))),
-        "where": Safe(locations.brief(finding.where, loop, folder)) if finding.where else "",
+        "where": Safe(f"{locations.brief(finding.where, loop, folder)}{same}") if finding.where else "",
         "fix": Safe(escape.prose(escape.middle(fix, TITLE))),
     }
 

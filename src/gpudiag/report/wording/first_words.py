@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from gpudiag.model import SEVERITIES, Finding, Loop, Note, Remedy, Report, Run
+from gpudiag.model import SEVERITIES, Finding, Kernel, Loop, Note, Remedy, Report, Run
 from gpudiag.report.code_review import locations
 from gpudiag.report.wording import words
 from gpudiag.text import escape
@@ -18,6 +18,7 @@ ROWS = 8  # findings that get a row
 KERNELS = 3  # named where there is no loop
 GLYPHS = {"compute": "█", "exposed_communication": "▓", "exposed_copy": "▓"}
 IDLE = "░"
+CELLS = {"█": "computing", "▓": "moving data", IDLE: "idle"}
 NO_PLACE = "not recorded"
 COMPUTING = ("computing", "compute")  # in the time tree, and in the budget of older reports
 
@@ -34,11 +35,27 @@ def lines(report: Report, loops: Sequence[Loop]) -> list[LoopLine]:
     """A line for each loop; where no timeline was recorded, for each of the longest kernels."""
     if loops or not report.run.kernels:
         return [loop_line(loop) for loop in loops]
-    longest = sorted(report.run.kernels, key=lambda one: -one.duration_ms * one.launches)[:KERNELS]
-    texts = (
-        f"{escape.code(one.name)}: {words.duration(one.duration_ms)} a launch" for one in longest if one.duration_ms
-    )
-    return [LoopLine(text, "", "") for text in texts]
+    several = len(report.run.kernels) > 1
+    return [
+        LoopLine(f"{escape.code(one.name)}: {words.duration(one.duration_ms)} a launch{_part(one, several)}", "", "")
+        for one in _longest(report.run)
+        if one.duration_ms
+    ]
+
+
+def _longest(run: Run) -> list[Kernel]:
+    return sorted(run.kernels, key=lambda one: -one.duration_ms * one.launches)[:KERNELS]
+
+
+def _part(kernel: Kernel, several: bool) -> str:
+    """`, 12 % of the profiled time`; of a single kernel nothing, since that is all of it."""
+    return f", {pct(kernel.share)} of the profiled time" if several and kernel.share is not None else ""
+
+
+def legend(lines: Sequence[LoopLine]) -> str:
+    """Explain the characters that the bars use: `█ computing · ░ idle`."""
+    used = {cell for line in lines for cell in line.bar}
+    return " · ".join(f"{cell} {meaning}" for cell, meaning in CELLS.items() if cell in used)
 
 
 class FindingRow(NamedTuple):
@@ -103,21 +120,66 @@ def _bar(parts: Sequence[tuple[str, float]]) -> str:
     return cells
 
 
-def row(finding: Finding, remedies: Sequence[Remedy], loops: Mapping[int, Loop], folder: str) -> FindingRow:
-    """A finding's row. remedies: those that fit the reader's framework; folder: left out of the files' names."""
-    saves = words.headline(finding, loops, "those above", ranged=True)
-    doubt = ", with low confidence" if finding.confidence == "low" else ""
-    fix = escape.prose(remedies[0].title) if remedies else "see below"
-    return FindingRow(finding, escape.prose(finding.title), where(finding, loops, folder), fix, f"{saves}{doubt}")
+def rows(
+    report: Report, remedies: Sequence[Sequence[Remedy]], loops: Mapping[int, Loop], folder: str
+) -> list[FindingRow]:
+    """A row for each finding. remedies: of each those that fit the reader's framework; folder: see `where`."""
+    same, parts = same_lines(report.findings), _kernel_parts(report.run)
+    made = []
+    for finding, fitting in zip(report.findings, remedies, strict=True):
+        saves = words.headline(finding, loops, "those above", ranged=True)
+        kernel = next((place.kernel for place in finding.where if place.kernel), "")
+        part = parts.get(kernel, "") if finding.gain.basis == "kernel" else ""
+        doubt = ", with low confidence" if finding.confidence == "low" else ""
+        fix = escape.prose(fitting[0].title) if fitting else "see below"
+        place = where(finding, loops, folder, same.get(finding.rank))
+        made.append(FindingRow(finding, escape.prose(finding.title), place, fix, f"{saves}{part}{doubt}"))
+    return made
 
 
-def where(finding: Finding, loops: Mapping[int, Loop], folder: str) -> str:
-    """`a.py:31` in `step` and elsewhere; without places the CUDA call that the finding is about."""
+def _kernel_parts(run: Run) -> dict[str, str]:
+    """The part of the profiled time that a kernel takes, in words, by its name; not of those that `lines` names."""
+    several, named = len(run.kernels) > 1, () if run.loops else [one.name for one in _longest(run)]
+    parts: dict[str, list[str]] = defaultdict(list)
+    for one in run.kernels:
+        parts[one.name].append("" if run.loops else _part(one, several))
+    return {name: found[0] for name, found in parts.items() if len(found) == 1 and name not in named}
+
+
+def same_lines(findings: Sequence[Finding]) -> dict[int, int]:
+    """Return the rank of the finding whose first line a later finding's first line is, by rank of the later one."""
+    first: dict[tuple[str, int], int] = {}
+    found: dict[int, int] = {}
+    for finding in findings:
+        place = finding.where[0] if finding.where else None
+        if place is None or place.file is None or place.line is None:
+            continue
+        rank = first.setdefault((place.file, place.line), finding.rank)
+        if rank != finding.rank:
+            found[finding.rank] = rank
+    return found
+
+
+def as_line_of(rank: int | None) -> str:
+    """` (same line as finding 1)`; nothing without a rank."""
+    return f" (same line as finding {rank})" if rank else ""
+
+
+def where(finding: Finding, loops: Mapping[int, Loop], folder: str, same: int | None = None) -> str:
+    """`a.py:31` in `step` and 2 other places; without places the CUDA call that the finding is about.
+
+    folder: left out of the files' names; same: the rank of a finding at the same line. Where cost
+    belongs to no named line, the line's own part is said.
+    """
     if not finding.where:
         call = finding.evidence.get("call_name")
         return f"calls of {escape.code(call)}; their lines are not recorded" if isinstance(call, str) else NO_PLACE
-    first = locations.brief(finding.where[:1], words.loop_of(finding, loops), folder)
-    return f"{first}{' and elsewhere' if words.elsewhere(finding, 1) else ''}"
+    loop = words.loop_of(finding, loops)
+    first = f"{locations.brief(finding.where[:1], loop, folder)}{as_line_of(same)}"
+    if (others := words.places(finding, len(locations.spots(finding.where, loop))) - 1) > 0:
+        return f"{first} and {words.plural(others, 'other place')}"
+    rest = words.left_over(finding, len(finding.where))
+    return f"{first}, {pct(1 - rest)} of this cost" if rest >= words.LITTLE else first
 
 
 def caveat(notes: Sequence[Note]) -> Note | None:

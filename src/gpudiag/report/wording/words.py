@@ -127,18 +127,29 @@ def _spot(file: str, line: int | None) -> str:
 def elsewhere(finding: Finding, listed: int) -> str:
     """`2 more places: 8.0 % of this cost`, for what the first places leave; empty where they are all of it.
 
-    A rule's own count of places says more only where the report does not hold all of them. Cost that lies in lines
-    with too few samples to be named belongs to no place.
+    Cost that lies in lines with too few samples to be named belongs to no place.
     """
-    known, counted = len(finding.where), finding.evidence.get("places")
-    if known >= MOST_PLACES and isinstance(counted, int):
-        known = max(known, counted)
-    more = plural(known - listed, "more place") if known > listed else ""
-    shares = [place.share for place in finding.where[:listed] if place.share is not None]
-    rest = 1 - sum(shares) if shares else 0.0
+    count = places(finding)
+    more = plural(count - listed, "more place") if count > listed else ""
+    rest = left_over(finding, listed)
     if rest < LITTLE:
         return more
     return f"{more or 'elsewhere'}: {pct(rest)} of this cost"
+
+
+def places(finding: Finding, known: int | None = None) -> int:
+    """Count the places of a finding. known: how many of those in the report differ, if not all.
+
+    A rule's own count of places says more only where the report does not hold all of them.
+    """
+    count, counted = len(finding.where) if known is None else known, finding.evidence.get("places")
+    return max(count, counted) if len(finding.where) >= MOST_PLACES and isinstance(counted, int) else count
+
+
+def left_over(finding: Finding, listed: int) -> float:
+    """The part of a finding's cost that its first places leave, 0 to 1; 0 where that is not known."""
+    shares = [place.share for place in finding.where[:listed] if place.share is not None]
+    return 1 - sum(shares) if shares else 0.0
 
 
 WHOLE = "the recorded work"  # of a loop that stands for all, when nothing was found that repeats
@@ -174,31 +185,27 @@ def headline(
     """`up to 79 % of decode_token`. before: what to call the findings of a better rank; ranged: with the interval."""
     if finding.gain.kind == "test_needed":
         return "only an experiment can tell" if ranged else "gain to be tested"
-    alone, more = f"{size(finding.gain)} of {basis(finding, loops)}", _more(finding)
+    of, more = basis(finding, loops), _more(finding)
     if finding.gain.share < SMALLEST and (more or 0.0) < LITTLE:
-        return f"fixing it would not shorten {basis(finding, loops)}"
+        return f"fixing it would not shorten {of}"
     if more is not None and more < LITTLE:
-        return f"no extra gain after {before} (alone {alone})"
+        return f"no extra gain after {before} (alone {_word(finding.gain)} {pct(finding.gain.share)} of {of})"
     if more is not None and finding.gain.share < LITTLE:
         return f"nothing alone, {pct(more)} of what {before} leave"
-    return f"{_ranged(finding.gain)} of {basis(finding, loops)}" if ranged else alone
+    return f"{size(finding.gain, ranged=ranged)} of {of}"
 
 
-def size(gain: Gain) -> str:
-    """`about 57 %`; `between 0 % and 65 %` where the range says more."""
-    if gain.uncertain and gain.interval:
-        return f"between {pct(gain.interval[0])} and {pct(gain.interval[1])}"
-    return f"{SIZES[gain.kind]} {pct(gain.share)}"
+def size(gain: Gain, *, ranged: bool = False) -> str:
+    """`about 57 %`; where the fix may save next to nothing, or ranged: `perhaps 22 % (0 % to 41 %)`."""
+    said = f"{_word(gain)} {pct(gain.share)}"
+    if gain.kind != "expected" or gain.interval is None or not (ranged or gain.uncertain):
+        return said
+    least, most = (pct(end) for end in gain.interval)
+    return f"{said} ({least} to {most})" if least != most else said
 
 
-def _ranged(gain: Gain) -> str:
-    """`about 60 % (48 % to 68 %)`; the range alone where it is wider than what is expected."""
-    if gain.kind != "expected" or gain.uncertain or gain.interval is None:
-        return size(gain)
-    least, most = gain.interval
-    if most - least > gain.share:
-        return f"between {pct(least)} and {pct(most)}"
-    return f"{size(gain)} ({pct(least)} to {pct(most)})" if pct(least) != pct(most) else size(gain)
+def _word(gain: Gain) -> str:
+    return "perhaps" if gain.uncertain else SIZES[gain.kind]
 
 
 def _more(finding: Finding) -> float | None:
@@ -243,16 +250,13 @@ def _from_to(finding: Finding, loops: Mapping[int, Loop]) -> str:
     if before == after:  # a change that these figures would not show
         saved = gain.before_ms - gain.after_ms
         return f"{subject}, {before} now, takes {duration(saved) if saved > 0 else 'nothing'} less"
-    if gain.uncertain and gain.interval:
-        least, most = duration(gain.low_ms or 0.0), duration(gain.high_ms or 0.0)
-        return f"{subject} goes from {before} to between {least} and {most} ({after} expected)"
     detail = []
     if gain.kind == "expected" and gain.low_ms is not None and gain.high_ms is not None and gain.low_ms < gain.high_ms:
         detail.append(f"{duration(gain.low_ms)} to {duration(gain.high_ms)}")
     if gain.speedup and gain.speedup >= WORTH_SAYING:
         detail.append(f"{_two(gain.speedup)} times as fast")
     summary = f" ({'; '.join(detail)})" if detail else ""
-    return f"{subject} goes from {before} to {after}{summary}"
+    return f"{subject} goes from {before} to {'perhaps ' if gain.uncertain else ''}{after}{summary}"
 
 
 def _two(value: float) -> str:

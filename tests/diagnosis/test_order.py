@@ -46,6 +46,22 @@ def test_two_steps_come_in_their_order() -> None:
     assert codes(found((third, [0, 1, 2, 3]), (second, [4, 5, 6]), (first, [7, 8]))) == ["A01", "B01", "C01"]
 
 
+def test_the_cause_comes_before_what_it_causes() -> None:
+    shown, cause = rule("A01", consequence=True), rule("B01")
+    findings = found((shown, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]), (cause, [0, 1, 2, 3, 4, 5, 6]))
+    assert [(finding.code, finding.caused_by) for finding in findings] == [("B01", None), ("A01", 1)]
+
+
+def test_what_accounts_for_less_than_half_is_no_cause() -> None:
+    findings = found((rule("A01", consequence=True), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]), (rule("B01"), [0, 1, 2, 3]))
+    assert [(finding.code, finding.caused_by) for finding in findings] == [("A01", None), ("B01", None)]
+
+
+def test_no_consequence_causes_another() -> None:
+    both = [(rule(code, consequence=True), [0, 1, 2]) for code in ("A01", "B01")]
+    assert [finding.caused_by for finding in found(*both)] == [None, None]
+
+
 def waiting() -> Case:
     """Ten iterations of 300 µs, in which the host works before its first launch and waits before its second one."""
     return {

@@ -48,10 +48,11 @@ def captures(length: float, *, offset_us: float | None = 0, wait: float = 0) -> 
 def test_ranks_of_one_job_share_their_loop(case: Case, loops: int) -> None:
     with opened(case, "rank_process") as con:
         found = rows(con, "select processes from loop")
-        ranks = rows(con, "select label, ranks from rank_process order by process")
+        ranks = rows(con, "select rank_name, label, ranks from rank_process order by process")
     assert [row["processes"] for row in found] == ([2] if loops == 1 else [1, 1])
     labels = ["rank 0 (a.rank0)", "rank 1 (a.rank1)"] if loops == 1 else []
     assert [(row["label"], row["ranks"]) for row in ranks] == [(label, 2) for label in labels]
+    assert all(row["label"].startswith(row["rank_name"]) for row in ranks)
 
 
 def written(path: Path, began: int | None) -> Path:

@@ -99,6 +99,16 @@ def test_a_line_that_is_not_all_of_it_says_how_much_it_is() -> None:
     assert "| `a.py:3`, 60 % of this cost |" in screen(with_places((place,)))
 
 
+def test_a_consequence_points_at_its_cause() -> None:
+    cause = samples.launch_bound_finding(process="rank 1")
+    shown = samples.launch_bound_finding(rank=2, caused_by=1, title="The others wait for `rank 1`")
+    text = markdown.render(samples.launch_bound().model_copy(update={"findings": (cause, shown)}))
+    assert "| rank 1: `decode.py:31` in `step` and 1 other place |" in text
+    assert "| the same time as finding 1, its cause (alone up to 79 % of `decode_token`) |" in text
+    assert "**Cause:** finding 1 accounts for most of this time. Fix that one; this one goes with it." in text
+    assert text.count("**Process:** rank 1") == 1
+
+
 def test_kernels_say_what_part_of_the_profile_they_are() -> None:
     first, second = (
         Kernel(name=name, launches=1, duration_ms=time, share=share)

@@ -14,6 +14,7 @@ import duckdb
 
 from gpudiag.diagnosis import time_tree
 from gpudiag.model import SEVERITIES
+from gpudiag.replay import bounds
 from gpudiag.replay.gains import AppliedFixes, GainCalculator, PricedFinding
 
 Connection = duckdb.DuckDBPyConnection
@@ -40,7 +41,7 @@ def by_worth(
         if not left:
             break
         best = max(left, key=lambda item: _key(ledger, item, taken[item.key], parts[id(item)]))
-        best = _first_to_fix(best, left, settings["first_share"])
+        best = _first_to_fix(best, left, settings)
         left.remove(best)
         if best in minor:
             minor.remove(best)
@@ -50,23 +51,43 @@ def by_worth(
     return ordered
 
 
-def _first_to_fix(best: PricedFinding, left: Sequence[PricedFinding], least: float) -> PricedFinding:
+def cause(item: PricedFinding, others: Sequence[PricedFinding], least: float) -> PricedFinding | None:
+    """Return the finding that most accounts for the time that a consequence shows; None where none does.
+
+    least: the part of the time of its own rows that the other must claim as well.
+    """
+    own = {key: ns for key, ns in item.claim.items() if key != bounds.WHOLE}
+    whole = math.fsum(own.values())
+    if not item.rule.consequence or whole <= 0:
+        return None
+    shared = [
+        (math.fsum(min(ns, other.claim.get(key, 0.0)) for key, ns in own.items()) / whole, other)
+        for other in others
+        if other.key == item.key and not other.untested and not other.rule.consequence
+    ]
+    part, found = max(shared, key=lambda one: (one[0], one[1].rule.code), default=(0.0, None))
+    return found if part >= least else None
+
+
+def _first_to_fix(best: PricedFinding, left: Sequence[PricedFinding], settings: Mapping[str, float]) -> PricedFinding:
     """Return what must be fixed before `best` can be, the most expensive first; `best` itself where nothing must.
 
-    least: the part of what `best` is worth that the other must be worth, to be put before it.
+    Of a consequence that is its cause; else what its rule names, where that is worth `first_share` of what it is worth.
     """
+    if found := cause(best, left, settings["same_time_share"]):
+        return _first_to_fix(found, [item for item in left if item is not best], settings)
     needed = [
         item
         for item in left
         if item.key == best.key
         and item.rule.code in best.rule.after
         and not item.untested
-        and item.share >= least * best.share
+        and item.share >= settings["first_share"] * best.share
     ]
     if best.untested or not needed:
         return best
     first = max(needed, key=lambda item: (item.share, item.rule.code))
-    return _first_to_fix(first, [item for item in left if item is not best], least)
+    return _first_to_fix(first, [item for item in left if item is not best], settings)
 
 
 def _of_the_rest(ledger: GainCalculator, item: PricedFinding, taken: AppliedFixes) -> float:

@@ -1,4 +1,4 @@
-"""The phases of a loop's iteration: where its time goes by line or NVTX range, and which of them a finding is about."""
+"""The phases of an iteration: where its time goes by line or NVTX range, and the phase or process of a finding."""
 
 from __future__ import annotations
 
@@ -58,6 +58,33 @@ def of_finding(con: Connection, item: PricedFinding, part: float) -> Place | Non
         return None
     path, file, line, function, ns = row
     return _place(path, file, line, function).model_copy(update={"share": min(1.0, ns / whole)})
+
+
+def process_of(con: Connection, item: PricedFinding, part: float) -> str | None:
+    """Name the process in which at least this part of a finding's time lies; None where none is, or where it is alone.
+
+    Time that no interval and no operation stands for belongs to no process.
+    """
+    claim = {key: ns for key, ns in item.claim.items() if key != bounds.WHOLE}
+    if item.loop is None or item.loop.processes < 2 or not claim:
+        return None
+    row = con.execute(
+        f"""
+        with claim as (select unnest(?::varchar[]) as key, unnest(?::double[]) as ns),
+        numbered as ({bounds.NUMBERED}),
+        placed as (
+            select c.ns, g.process from numbered c join idle_interval i on c.id = i.idle_interval
+            join gap g using (gap) where c.of = 'interval'
+            union all
+            select c.ns, o.process from numbered c join gpu_op o on o.id = c.id where c.of = 'op'
+        )
+        select coalesce('rank ' || p.rank, 'process ' || p.pid), sum(c.ns) as ns
+        from placed c join process p on p.id = c.process group by p.id, p.rank, p.pid order by ns desc, p.id limit 1
+        """,
+        [list(claim), list(claim.values())],
+    ).fetchone()
+    whole = math.fsum(claim.values())
+    return str(row[0]) if row and row[0] and row[1] >= part * whole > 0 else None
 
 
 def _place(path: str | None, file: str | None, line: int | None, function: str | None) -> Place:

@@ -9,8 +9,7 @@ from typing import Any
 
 import duckdb
 
-from gpudiag.diagnosis import kernels, loop_names, phases
-from gpudiag.diagnosis.order import by_worth
+from gpudiag.diagnosis import kernels, loop_names, order, phases
 from gpudiag.diagnosis.source_location import LOOKED_AT, places
 from gpudiag.evaluate.engine import Evaluation, plain
 from gpudiag.evaluate.rule_sentences import message, title
@@ -76,18 +75,26 @@ def rank(
     minor: list[PricedFinding] = []
     for item in _price_all(ledger, evaluation.fired, loops):
         (worth if _worth_listing(item, settings) else minor).append(item)
-    ordered = by_worth(ledger, worth, minor, settings)
+    ordered = order.by_worth(ledger, worth, minor, settings)
     minor.sort(key=lambda item: (-item.share * item.weight, item.rule.code))
     rows_of_loops = {loop.id: loop.model_dump() for loop in loops}
 
     def finding(number: int, item: PricedFinding, left: Sequence[float]) -> Finding:
         own = ledger.of_remedies(item)
         remedies = _remedies(item.rule, item.rows, library, frameworks, own)
-        above = (other for other, *_ in ordered[: number - 1] if other.key == item.key)
-        first = [other.rule.code for other in above if other.rule.code in item.rule.after]
-        listed = number <= len(ordered)
-        phase = phases.of_finding(con, item, settings["phase_part"]) if listed else None
-        return _finding(con, number, item, left, evaluation, remedies, rows_of_loops, first, phase)
+        above = [other for other, *_ in ordered[: number - 1]]
+        made = _finding(con, number, item, left, evaluation, remedies, rows_of_loops)
+        if number > len(ordered):
+            return made
+        cause = order.cause(item, above, settings["same_time_share"])
+        return made.model_copy(
+            update={
+                "after": tuple(o.rule.code for o in above if o.key == item.key and o.rule.code in item.rule.after),
+                "caused_by": above.index(cause) + 1 if cause else None,
+                "phase": phases.of_finding(con, item, settings["phase_part"]),
+                "process": phases.process_of(con, item, settings["phase_part"]),
+            }
+        )
 
     findings = [finding(number, item, left) for number, (item, *left) in enumerate(ordered, 1)]
     small = [finding(number, item, (1.0, 1 - item.share)) for number, item in enumerate(minor, len(ordered) + 1)]
@@ -166,8 +173,6 @@ def _finding(
     evaluation: Evaluation,
     remedies: Sequence[Remedy],
     loop_rows: Mapping[int, Row],
-    first: Sequence[str],
-    phase: Place | None,
 ) -> Finding:
     rule, loop = item.rule, item.loop
     rows = [{**row, "loop": loop.id} if loop else row for row in item.rows]
@@ -182,10 +187,10 @@ def _finding(
         severity=rule.severity, confidence=confidence, confidence_reason=" ".join(dict.fromkeys(reasons)) or None,
         fingerprint=fingerprint(rule, loop, where),
         gain=gain(item, left[1], left[0]),
-        where=where, phase=phase, evidence=evidence, evidence_labels=_labels(rule, rows, loop_row, evidence),
+        where=where, evidence=evidence, evidence_labels=_labels(rule, rows, loop_row, evidence),
         message=message(rule, rows, loop_rows),
         **_authored(rule, loop),
-        remedies=tuple(remedies), after=tuple(first), references=rule.references,
+        remedies=tuple(remedies), references=rule.references,
     )  # fmt: skip
 
 

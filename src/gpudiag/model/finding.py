@@ -124,4 +124,12 @@ class Finding(Frozen):
     after: tuple[str, ...] = Field(
         default=(), description="codes of findings above, of the same loop, that must be fixed before this one can be"
     )
+    caused_by: int | None = Field(
+        default=None,
+        description="rank of the finding above, of the same loop, that accounts for most of the time that this one "
+        "shows: fixed, this one goes as well",
+    )
+    process: str | None = Field(
+        default=None, description="of a loop that several processes run the one that nearly all of its cost lies in"
+    )
     references: tuple[str, ...] = Field(default=(), description="URLs")

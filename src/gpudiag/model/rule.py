@@ -163,6 +163,11 @@ class Rule(Frozen):
         description="findings to fix first, since its own fix needs theirs: one that is found in the same loop and is "
         "worth settings.first_share of it is listed before it",
     )
+    consequence: bool = Field(
+        default=False,
+        description="findings only: it shows where time is lost and not why. A finding of the same loop that accounts "
+        "for settings.same_time_share of the time of its own rows is listed before it, as its cause",
+    )
     weakens: tuple[Code, ...] = Field(
         default=(), max_length=200, description="hygiene only: findings whose confidence it lowers"
     )
@@ -214,6 +219,8 @@ class Rule(Frozen):
             raise ValueError(f"a {self.kind} yields to nothing")
         if self.kind != "finding" and self.after:
             raise ValueError(f"a {self.kind} comes after nothing")
+        if self.kind != "finding" and self.consequence:
+            raise ValueError(f"a {self.kind} is no consequence of a finding")
         if self.explains and self.kind != "hygiene":
             raise ValueError(f"a {self.kind} explains by its claim")
         if self.role and self.kind != "hygiene":

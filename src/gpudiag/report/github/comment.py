@@ -50,10 +50,11 @@ def change(diff: Diff, head: Report, key: str = "") -> str:
     diff, head = private(diff), private(head)
     named = {found.head_fingerprint for found in diff.findings if found.state in ("new", "worse")}
     chosen = [finding for finding in head.findings if finding.fingerprint in named]
-    # Ranked among themselves: what "the fixes above" leave would be what findings leave that are not here.
+    # Ranked among themselves: what "the fixes above" leave would be what findings leave that are not here, nor may a
+    # cause be here.
     alone = {"cumulative_before_ms": None, "cumulative_after_ms": None}
     summary = tuple(
-        finding.model_copy(update={"rank": rank, "gain": finding.gain.model_copy(update=alone)})
+        finding.model_copy(update={"rank": rank, "caused_by": None, "gain": finding.gain.model_copy(update=alone)})
         for rank, finding in enumerate(chosen, 1)
     )
     shown = head.model_copy(update={"findings": summary})

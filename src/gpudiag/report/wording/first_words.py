@@ -175,7 +175,8 @@ def where(finding: Finding, loops: Mapping[int, Loop], folder: str, same: int | 
         call = finding.evidence.get("call_name")
         return f"calls of {escape.code(call)}; their lines are not recorded" if isinstance(call, str) else NO_PLACE
     loop = words.loop_of(finding, loops)
-    first = f"{locations.brief(finding.where[:1], loop, folder)}{as_line_of(same)}"
+    process = f"{escape.plain(finding.process)}: " if finding.process else ""
+    first = f"{process}{locations.brief(finding.where[:1], loop, folder)}{as_line_of(same)}"
     if (others := words.places(finding, len(locations.spots(finding.where, loop))) - 1) > 0:
         return f"{first} and {words.plural(others, 'other place')}"
     rest = words.left_over(finding, len(finding.where))

@@ -186,10 +186,13 @@ def headline(
     if finding.gain.kind == "test_needed":
         return "only an experiment can tell" if ranged else "gain to be tested"
     of, more = basis(finding, loops), _more(finding)
+    alone = f"alone {_word(finding.gain)} {pct(finding.gain.share)} of {of}"
+    if finding.caused_by is not None:
+        return f"the same time as finding {finding.caused_by}, its cause ({alone})"
     if finding.gain.share < SMALLEST and (more or 0.0) < LITTLE:
         return f"fixing it would not shorten {of}"
     if more is not None and more < LITTLE:
-        return f"no extra gain after {before} (alone {_word(finding.gain)} {pct(finding.gain.share)} of {of})"
+        return f"no extra gain after {before} ({alone})"
     if more is not None and finding.gain.share < LITTLE:
         return f"nothing alone, {pct(more)} of what {before} leave"
     return f"{size(finding.gain, ranged=ranged)} of {of}"

@@ -142,6 +142,7 @@ def priced_report(
         con, run.loops, ledger.items.values(), library.setting_values, time_tree.explained(evaluation.outcomes)
     )
     run = run.model_copy(update={"loops": trees})
+    findings = time_tree.placed(con, findings, ledger.items, trees, library.setting_values["more_than_leaf"])
     kernels = with_causes(con, run.kernels, evaluation, (*findings, *minor), library.setting_values)
     run = run.model_copy(update={"kernels": kernels})
     doubts = verdicts.doubts(run, ledger, findings)

@@ -85,6 +85,7 @@ def test_unexplained_time_is_shown_with_what_the_host_did() -> None:
     assert loop.unclaimed
     for one in loop.unclaimed:
         assert one.share == pytest.approx(left[one.leaf])
+        assert one.large == (one.share > library().setting_values["min_unclaimed_row"])
     assert loop.unclaimed[0].where[0].file
     text = render(report)
     assert "No finding explains:" in text
@@ -109,3 +110,21 @@ def test_a_note_explains_code_that_is_loaded_once() -> None:
     assert note.share == pytest.approx(leaf.claimed)
     assert leaf.share > library().setting_values["min_unclaimed_share"]
     assert "compiling" not in [one.leaf for one in report.run.loops[0].unclaimed]
+
+
+def test_time_that_findings_claim_a_little_of_names_its_line() -> None:
+    report = explain([WILD / "accelerate_vit.none.sqlite.xz"])
+    [waiting] = [one for one in report.run.loops[0].unclaimed if one.leaf == "input"]
+    assert waiting.large
+    assert (waiting.where[0].function, waiting.where[0].line) == ("train_epoch", 160)  # for images, labels in loader
+    assert waiting.where[0].share == pytest.approx(1, abs=0.05)
+
+
+def test_a_gain_beyond_its_leaf_has_a_reason() -> None:
+    report = explain([WILD / "hf_trainer_gpt2.param_norms.sqlite.xz"])
+    tree, most = report.run.loops[0].tree, library().setting_values["more_than_leaf"]
+    placed = [finding for finding in report.findings if finding.leaf]
+    assert report.findings[0].leaf == "sync"
+    for finding in placed:
+        assert (finding.also is not None) == (finding.gain.share - tree[finding.leaf or ""].share > most)
+    assert {finding.also is None for finding in placed} == {True, False}

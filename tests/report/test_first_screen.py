@@ -1,9 +1,12 @@
 """The first screen: time, cause, place, fix and gain at a glance, each number once. The reports are made by hand."""
 
+import re
+
 import samples
-from gpudiag.model import Gain, Kernel, Leaf, Loop, Note, Place, Report
+from gpudiag.model import Gain, Kernel, Leaf, Loop, Note, Place, Report, Unclaimed
 from gpudiag.report import markdown
 from gpudiag.report.github import comment
+from gpudiag.report.html import page
 from gpudiag.report.wording import first_words, words
 
 
@@ -20,7 +23,10 @@ def step(**leaves: float) -> Loop:
 def with_gain(**gain: object) -> Report:
     values = {"kind": "expected", "basis": "loop", "loop": 1, "before_ms": 10.0, **gain}
     finding = samples.launch_bound_finding(gain=Gain.model_validate(values))
-    return samples.launch_bound().model_copy(update={"findings": (finding,)})
+    report = samples.launch_bound()
+    loop = report.run.loops[0].model_copy(update={"iteration_ms": 10.0})
+    run = report.run.model_copy(update={"loops": (loop,)})
+    return report.model_copy(update={"findings": (finding,), "run": run})
 
 
 def test_a_row_names_cause_place_fix_and_gain() -> None:
@@ -107,6 +113,56 @@ def test_a_consequence_points_at_its_cause() -> None:
     assert "| the same time as finding 1, its cause (alone up to 79 % of `decode_token`) |" in text
     assert "**Cause:** finding 1 accounts for most of this time. Fix that one; this one goes with it." in text
     assert text.count("**Process:** rank 1") == 1
+
+
+def test_a_gain_above_its_idle_time_says_why() -> None:
+    gain = {"after_ms": 5.0, "low_ms": 4.0, "high_ms": 6.0, "share": 0.5}
+    finding = with_gain(**gain).findings[0].model_copy(update={"leaf": "input", "also": "ranks"})
+    loops = {1: step(computing=0.7, input=0.3)}
+    said = words.headline(finding, loops, ranged=True)
+    assert said.endswith(", more than the 30 % of that idle time: the other ranks then wait less")
+    assert "more than" not in words.headline(finding.model_copy(update={"also": None}), loops, ranged=True)
+
+
+def test_a_gain_between_iterations_says_so() -> None:
+    gain = {"before_ms": 15.0, "after_ms": 10.0, "low_ms": 9.0, "high_ms": 11.0, "share": 0.33}
+    said = words.headline(with_gain(**gain).findings[0], {1: step(computing=1.0)}, ranged=True)
+    assert said == "about 33 % (27 % to 40 %) of `step` with the pauses between its iterations"
+
+
+def unexplained(*parts: Unclaimed, found: bool = True) -> Report:
+    loop = step(computing=0.6, input=0.3, exposed_copy=0.1).model_copy(update={"unclaimed": parts})
+    report = samples.launch_bound()
+    run = report.run.model_copy(update={"loops": (loop,)})
+    return report.model_copy(update={"run": run, "findings": report.findings if found else ()})
+
+
+LOADING = Unclaimed(
+    leaf="input", share=0.2, large=True, where=(Place(file="a.py", line=3, function="load", share=0.9),)
+)
+
+
+def test_a_large_part_without_a_finding_gets_a_row() -> None:
+    text = screen(unexplained(LOADING))
+    said = "No finding explains 20 % of `step` (idle, waiting for input)"
+    assert f"| | {said} | the host was in `load` (`a.py:3`), 90 % of it | not known | not priced |\n" in text
+    assert f"**{said}**: the host was in `load`" in comment.render(unexplained(LOADING))
+    assert f"**{said}**: the host was in `load`" in screen(unexplained(LOADING, found=False))
+    bare = re.sub(r"<[^>]+>", "", page.render(unexplained(LOADING)))
+    assert f"{said.replace('`', '')}: the host was in load (a.py:3), 90 % of it" in bare
+
+
+def test_a_part_that_is_not_large_gets_none() -> None:
+    assert "No finding explains" not in screen(unexplained(LOADING.model_copy(update={"large": False})))
+
+
+def test_without_a_line_the_call_is_named() -> None:
+    values = {"leaf": "exposed_copy", "share": 0.2, "large": True, "calls": ("cudaMemcpyAsync", "cudaMemcpy")}
+    assert "the copies were started by `cudaMemcpyAsync`, mostly" in screen(unexplained(Unclaimed(**values)))
+    idle = Unclaimed(**{**values, "leaf": "input"})
+    assert "the next CUDA call was `cudaMemcpyAsync`, mostly" in screen(unexplained(idle))
+    unknown = Unclaimed(leaf="input", share=0.2, large=True)
+    assert "the recording does not show what the host did" in screen(unexplained(unknown))
 
 
 def test_kernels_say_what_part_of_the_profile_they_are() -> None:

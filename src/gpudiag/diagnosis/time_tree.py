@@ -14,9 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import duckdb
 
 from gpudiag.diagnosis.source_location import lines_of_calls
-from gpudiag.model import Fired, Leaf, Loop, Outcome, Place, Rule, Unclaimed
-from gpudiag.model.vocabulary import LEAVES
+from gpudiag.model import Finding, Fired, Leaf, Loop, Outcome, Place, Rule, Unclaimed
+from gpudiag.model.vocabulary import LEAVES, Also
 from gpudiag.replay import bounds
+from gpudiag.replay.edits import registry
 from gpudiag.replay.gains import PricedFinding
 from gpudiag.text.format import clean, code, pct
 
@@ -89,7 +90,7 @@ def _with_tree(
     found: tuple[Unclaimed, ...] = ()
     if sum(rest.values()) > settings["min_unclaimed_share"]:
         large = sorted((leaf for leaf in rest if rest[leaf] >= settings["min_unclaimed_leaf"]), key=lambda x: -rest[x])
-        found = tuple(_observed(con, loop.id, leaf, rest[leaf]) for leaf in large)
+        found = tuple(_observed(con, loop.id, leaf, rest[leaf], settings["min_unclaimed_row"]) for leaf in large)
     return loop.model_copy(update={"tree": tree, "unclaimed": found})
 
 
@@ -140,6 +141,45 @@ def by_leaf(con: Connection, loop: int, claim: bounds.Claim) -> dict[str, float]
     return {leaf: float(ns) for leaf, ns in rows}
 
 
+def placed(
+    con: Connection,
+    findings: Iterable[Finding],
+    items: Mapping[tuple[str, int | None], PricedFinding],
+    loops: Iterable[Loop],
+    least: float,
+) -> list[Finding]:
+    """The findings, each with the leaf that holds most of its claim, and why it saves more than that leaf holds.
+
+    least: the part of the loop's time by which it must save more, for a reason to be worth words.
+    """
+    trees = {loop.id: loop.tree for loop in loops}
+    found = []
+    for finding in findings:
+        item, update = items.get((finding.code, finding.gain.loop)), {}
+        if item and item.loop and (leaf := _main_leaf(con, item)) in trees[item.loop.id]:
+            more = finding.gain.share - trees[item.loop.id][leaf].share
+            update = {"leaf": leaf, "also": _also(item) if more > least else None}
+        found.append(finding.model_copy(update=update))
+    return found
+
+
+def _main_leaf(con: Connection, item: PricedFinding) -> str:
+    """Return the leaf in which at least half of a finding's claim lies; nothing where none does."""
+    assert item.loop is not None
+    leaves = by_leaf(con, item.loop.id, item.claim)
+    leaf = max(leaves, key=lambda name: (leaves[name], name), default="")
+    return leaf if leaf and 2 * leaves[leaf] >= math.fsum(item.claim.values()) else ""
+
+
+def _also(item: PricedFinding) -> Also | None:
+    """Return what else a fix shortens: of a job of ranks their waits, else what its last edit that says so does."""
+    if item.model and item.model.meet:
+        return "ranks"
+    price = item.rule.price
+    edits = registry.of(price.expected or price.best) if price else ()
+    return next((edit.also for edit in reversed(edits) if edit.also), None)
+
+
 def largest_leaves(con: Connection) -> dict[int, str]:
     """Return the largest leaf of each loop's tree but computing, by loop."""
     rows = con.execute(
@@ -169,23 +209,36 @@ def _untested_share(item: PricedFinding) -> float:
     return min(1.0, sum(float(share) for share in shares if isinstance(share, int | float)))
 
 
-def _observed(con: Connection, loop: int, leaf: str, share: float) -> Unclaimed:
-    """Tell what the host did in the part of a leaf that no finding accounts for: what table claim lacks."""
+def _observed(con: Connection, loop: int, leaf: str, share: float, row: float) -> Unclaimed:
+    """Say what the host did in the part of a leaf that no finding accounts for: what table claim lacks.
+
+    row: the part of the loop from which on it is large.
+    """
     con.execute(
         "create or replace temp table unexplained (api_call integer, thread integer, start bigint, until bigint)"
     )
-    con.execute(
-        """
-        insert into unexplained
-        select api_call, thread, start, "end" from idle_interval
-        where loop = $1 and leaf = $2 and 'interval:' || idle_interval not in (select key from claim)
-        union all
-        select w.api_call, null, w.start, w.start + t.exposed_ns from transfer t join loop_gpu_op w on w.op = t.op
-        where t.loop = $1 and $2 = 'exposed_copy' and t.exposed_ns > 0
-        and 'op:' || t.op not in (select key from claim)
-        """,
-        [loop, leaf],
-    )
+    for claims in ("claim", "(select * from claim limit 0)"):  # where all have claims, but small ones: all of it
+        con.execute(
+            f"""
+            insert into unexplained
+            with spent as (
+                select 'interval:' || idle_interval as key, api_call, thread, start, "end" - start as ns
+                from idle_interval where loop = $1 and leaf = $2
+                union all
+                select 'op:' || t.op, w.api_call, null, w.start, t.exposed_ns
+                from transfer t join loop_gpu_op w on w.op = t.op
+                where t.loop = $1 and $2 = 'exposed_copy' and t.exposed_ns > 0
+                union all
+                select 'op:' || op, api_call, null, start, duration_ns from loop_gpu_op
+                where loop = $1 and $2 = 'exposed_communication' and class = 'communication'
+            )
+            select s.api_call, s.thread, s.start, s.start + s.ns from spent s left join {claims} c using (key)
+            where 2 * coalesce(c.ns, 0) < s.ns
+            """,
+            [loop, leaf],
+        )
+        if con.execute("select 1 from unexplained limit 1").fetchall():
+            break
     calls = con.execute(
         f"""
         select c.name from unexplained u join call c on c.id = u.api_call
@@ -203,6 +256,7 @@ def _observed(con: Connection, loop: int, leaf: str, share: float) -> Unclaimed:
     return Unclaimed(
         leaf=leaf,
         share=share,
+        large=share > row,
         where=_where(con),
         calls=tuple(clean(name) for (name,) in calls),
         os_calls=tuple(clean(name) for (name,) in systems),

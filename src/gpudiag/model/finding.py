@@ -8,7 +8,7 @@ from pydantic import Field
 
 from gpudiag.model.evidence import UNITS
 from gpudiag.model.rule import Basis, Confidence, Frozen, GainKind, Status
-from gpudiag.model.vocabulary import Framework, Severity
+from gpudiag.model.vocabulary import Also, Framework, Severity
 
 MOST_PLACES = 8
 """Places of a finding that a report holds."""
@@ -123,6 +123,12 @@ class Finding(Frozen):
     remedies: tuple[Remedy, ...] = ()
     after: tuple[str, ...] = Field(
         default=(), description="codes of findings above, of the same loop, that must be fixed before this one can be"
+    )
+    leaf: str | None = Field(
+        default=None, description="the leaf of its loop's time tree in which most of the time that it claims lies"
+    )
+    also: Also | None = Field(
+        default=None, description="where the fix saves more than that leaf holds: what else it shortens"
     )
     caused_by: int | None = Field(
         default=None,

@@ -34,6 +34,7 @@ class Unclaimed(Frozen):
 
     leaf: str = Field(description="the leaf of the tree")
     share: float = Field(description="part of the iteration, 0 to 1")
+    large: bool = Field(default=False, description="so large that a reader sees it first, beside the findings")
     where: tuple[Place, ...] = Field(default=(), description="lines or ranges that the host was in, longest first")
     calls: tuple[str, ...] = Field(default=(), description="the CUDA calls that ended it, most of the time first")
     os_calls: tuple[str, ...] = Field(default=(), description="calls of the operating system in it, longest first")

@@ -135,6 +135,19 @@ LEAVES: Mapping[str, LeafWords] = {
 """The time tree's leaves in the order of the report: disjoint, and all of a loop's time. See the view `loop_tree`."""
 
 
+Also = Literal["host_ahead", "host_work", "copies", "calls", "followers", "launches", "ranks"]
+ALSO: Mapping[Also, str] = {
+    "host_ahead": "the host then gets ahead of the GPU",
+    "host_work": "the host's work for it goes too",
+    "copies": "the copy goes too",
+    "calls": "the calls and waits of the copies go too",
+    "followers": "what waits for the copies starts earlier",
+    "launches": "the launches go too",
+    "ranks": "the other ranks then wait less",
+}
+"""What a fix shortens besides the time that its finding's rows show."""
+
+
 def is_idle(category: str) -> bool:
     """Return whether the GPU does nothing in this part of the budget."""
     return category.startswith("idle_")

@@ -14,7 +14,15 @@ from jinja2.sandbox import SandboxedEnvironment
 from gpudiag.diagnosis import loop_names
 from gpudiag.model import Finding, Loop, Note, Remedy, Report, Run, Unevaluated
 from gpudiag.report.code_review.locations import common_folder
-from gpudiag.report.wording import coverage_words, evidence_words, first_words, kernel_words, place_words, words
+from gpudiag.report.wording import (
+    coverage_words,
+    evidence_words,
+    first_words,
+    kernel_words,
+    place_words,
+    unclaimed_words,
+    words,
+)
 from gpudiag.text import escape
 from gpudiag.text.format import clause, pct
 
@@ -68,6 +76,7 @@ def view(report: Report, limit: int | None = None) -> dict[str, Any]:
         "loop_lines": [_safe(line) for line in lines],
         "bar_legend": first_words.legend(lines),
         "rows": rows[: first_words.ROWS],
+        "observed": [_safe(one) for one in unclaimed_words.large(shown)],
         "more_rows": len(rows[first_words.ROWS :]),
         "all_rows": rows,
         "caveat": caveat,
@@ -101,7 +110,7 @@ def view(report: Report, limit: int | None = None) -> dict[str, Any]:
     }
 
 
-def _safe(line: first_words.LoopLine | first_words.FindingRow) -> Any:
+def _safe(line: first_words.LoopLine | first_words.FindingRow | unclaimed_words.Observation) -> Any:
     """The same with its Markdown marked as such."""
     marked: dict[str, Any] = {key: Safe(text) for key, text in line._asdict().items() if isinstance(text, str)}
     return line._replace(**marked)
@@ -133,7 +142,7 @@ def environment() -> SandboxedEnvironment:
         "budget": lambda loop: [row._replace(words=Safe(row.words)) for row in words.budget_rows(loop)],
         "marking": loop_names.marking,
         "phases": lambda loop: Safe(words.phases(loop)),
-        "unclaimed": lambda loop: [Safe(line) for line in words.unclaimed(loop)],
+        "unclaimed": lambda loop: [Safe(line) for line in unclaimed_words.lines(loop)],
         "link": _link,
         "limit": kernel_words.limit,
         "shape": kernel_words.shape,

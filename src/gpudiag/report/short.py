@@ -69,6 +69,7 @@ def _blocks(seen: Mapping[str, Any], count: int, console: Console) -> Iterator[l
         loops.append(text(escape.prose(seen["coverage"])))
     yield loops
     yield _findings(seen, count, text, console.width - FOLDER)
+    yield [text(f"**{one.title}**: {one.where}") for one in seen["observed"]]
     yield [text(f"**Keep in mind:** {escape.prose(seen['caveat'].text)}")] if seen["caveat"] else []
     yield [text(MORE)]
 

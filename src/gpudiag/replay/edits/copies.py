@@ -32,6 +32,7 @@ DROP_COPY = EditSpec(
     _drop_copy,
     idle_bound=(IDLE_IN_CALL, IDLE_AFTER, IDLE_BEFORE),
     copy_bound="all",
+    also="copies",
 )
 
 
@@ -58,6 +59,7 @@ PIN = EditSpec(
     _pin,
     idle_bound=(IDLE_IN_CALL, IDLE_AFTER),
     copy_bound="but_bytes",
+    also="host_ahead",
 )
 
 
@@ -94,6 +96,7 @@ BATCH_COPIES = EditSpec(
     _batch_copies,
     idle_bound=(IDLE_IN_CALL, IDLE_AFTER, IDLE_LAUNCHING),
     copy_bound="but_bytes",
+    also="calls",
 )
 
 
@@ -129,6 +132,7 @@ OVERLAP_COPY = EditSpec(
     _overlap_copy,
     idle_bound=(IDLE_IN_CALL, IDLE_AFTER),
     copy_bound="but_engines",
+    also="followers",
 )
 
 

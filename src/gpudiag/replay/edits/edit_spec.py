@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from gpudiag.model.vocabulary import Also
 from gpudiag.replay.collectives import Rendezvous
 from gpudiag.replay.edited_graph import EditedGraph, EditTargets
 
@@ -14,6 +15,7 @@ IDLE_IN_CALL = "p.doing = 'call' and p.api_call in (select id from wanted)"
 IDLE_AFTER = "p.cause_call in (select id from wanted)"
 IDLE_LAUNCHING = "p.category = 'idle_launch' and p.api_call in (select id from wanted)"
 IDLE_BEFORE = "p.doing = 'segment' and p.api_call in (select id from wanted)"
+
 
 CopyBound = Literal["all", "but_bytes", "but_engines"]
 
@@ -35,6 +37,7 @@ class EditSpec:
     changes_kernels: whether it changes what kernels do, not when they run or what runs between them.
     before_call: whether it takes away what the host does before a call, so that this is where to look in the code.
     priced: whether a replay can tell its gain.
+    also: what else it shortens, where that is more than the time that the finding's rows show.
     """
 
     name: str
@@ -49,3 +52,4 @@ class EditSpec:
     changes_kernels: bool = False
     before_call: bool = False
     priced: bool = True
+    also: Also | None = None

@@ -7,7 +7,13 @@ from dataclasses import replace
 import numpy as np
 
 from gpudiag.replay.edited_graph import EditedGraph, EditTargets, but_launches, own_work, started_by
-from gpudiag.replay.edits.edit_spec import IDLE_AFTER, IDLE_BEFORE, IDLE_IN_CALL, IDLE_LAUNCHING, EditSpec
+from gpudiag.replay.edits.edit_spec import (
+    IDLE_AFTER,
+    IDLE_BEFORE,
+    IDLE_IN_CALL,
+    IDLE_LAUNCHING,
+    EditSpec,
+)
 
 
 def _drop_range(edited: EditedGraph, chosen: EditTargets) -> None:
@@ -29,6 +35,7 @@ DROP_RANGE = EditSpec(
     idle_bound=(IDLE_BEFORE, IDLE_IN_CALL, IDLE_AFTER, IDLE_LAUNCHING),
     before_call=True,
     whole_block=True,
+    also="host_work",
 )
 
 
@@ -46,6 +53,7 @@ DROP_PREPARATION = EditSpec(
     _drop_preparation,
     idle_bound=(IDLE_BEFORE, IDLE_IN_CALL, IDLE_AFTER),
     before_call=True,
+    also="host_work",
 )
 
 
@@ -61,4 +69,5 @@ TO_WORKERS = EditSpec(
     _to_workers,
     idle_bound=(IDLE_BEFORE,),
     before_call=True,
+    also="host_ahead",
 )

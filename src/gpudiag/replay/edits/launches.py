@@ -30,6 +30,7 @@ GRAPH_REGION = EditSpec(
     _graph_region,
     idle_bound=(IDLE_LAUNCHING,),
     before_call=True,
+    also="host_ahead",
 )
 
 
@@ -53,4 +54,5 @@ FUSE_KERNELS = EditSpec(
     idle_bound=(IDLE_LAUNCHING,),
     before_call=True,
     changes_kernels=True,
+    also="launches",
 )

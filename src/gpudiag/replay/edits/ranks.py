@@ -47,4 +47,5 @@ BALANCE_RANKS = EditSpec(
     "all ranks start the selected collectives together; priced as an upper bound",
     _nothing,
     across_ranks=_balance,
+    also="ranks",
 )

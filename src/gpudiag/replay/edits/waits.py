@@ -20,6 +20,7 @@ DROP_SYNC = EditSpec(
     "nothing is waited for in the selected calls; selected waits cost nothing",
     _drop_sync,
     idle_bound=(IDLE_IN_CALL, IDLE_AFTER),
+    also="host_ahead",
 )
 
 
@@ -36,6 +37,7 @@ DROP_CALL = EditSpec(
     "the selected calls go with the GPU work that they started",
     _drop_call,
     idle_bound=(IDLE_IN_CALL, IDLE_AFTER),
+    also="host_ahead",
 )
 
 
@@ -50,6 +52,7 @@ RUN_ASYNC = EditSpec(
     "the selected calls wait for nothing and cost the host a launch",
     _run_async,
     idle_bound=(IDLE_IN_CALL, IDLE_AFTER),
+    also="host_ahead",
 )
 
 
@@ -65,4 +68,5 @@ POOL_ALLOCATION = EditSpec(
     "the selected allocations and frees wait for nothing and cost a microsecond",
     _pool_allocation,
     idle_bound=(IDLE_IN_CALL, IDLE_AFTER),
+    also="host_ahead",
 )

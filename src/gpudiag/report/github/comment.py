@@ -37,9 +37,12 @@ def render(report: Report, key: str = "") -> str:
     head, foot = _head(report, seen, key), _foot(report, seen["facts"])
     caveat = _macro("caveat", escape.middle(seen["caveat"].text, TEXT)) if seen["caveat"] else ""
     room = LIMIT - len(marker(key)) - len(head) - len(caveat) - len(foot) - 6 * len(APART)
-    findings, also = _findings(report, seen, room), _also(report, seen)
-    fits = len(findings) + len(also) <= room
-    return body(APART.join(part for part in (head, findings, caveat, also if fits else "", foot) if part), key)
+    observed = _macro("observed", seen["observed"])
+    findings, also = _findings(report, seen, room - len(observed)), _also(report, seen)
+    fits = len(findings) + len(observed) + len(also) <= room
+    return body(
+        APART.join(part for part in (head, findings, observed, caveat, also if fits else "", foot) if part), key
+    )
 
 
 def change(diff: Diff, head: Report, key: str = "") -> str:

@@ -11,7 +11,7 @@ from gpudiag.model import Finding, Loop, Report
 from gpudiag.report import markdown
 from gpudiag.report.html import fix_preview, kinds, roofline, tables, track
 from gpudiag.report.html.markup import asset, block, digest, environment, inline, trusted
-from gpudiag.report.wording import words
+from gpudiag.report.wording import unclaimed_words, words
 from gpudiag.text import escape
 from gpudiag.timeline.model import Picture, Timeline
 
@@ -64,6 +64,7 @@ def render(report: Report, picture: Picture | None = None) -> str:
         "script": trusted(script),
         "script_digest": trusted(digest(script)),
         "glances": _glances(seen),
+        "observed_lines": [inline(f"**{one.title}**: {one.where}") for one in seen["observed"]],
         "budgets": [_budget(loop, seen) for loop in seen["loops"]],
         "other_loops_text": block(markdown.section("other_loops", seen)),
         "timelines": [track.view(one) for one in shown],
@@ -129,7 +130,7 @@ def _budget(loop: Loop, seen: Mapping[str, Any]) -> dict[str, Any]:
         "rows": [row._replace(words=markdown.Safe(row.words)) for row in words.budget_rows(loop)],
         "unprofiled": loop.iteration_ms_unprofiled is not None,
         "phases": inline(f"By phase of the iteration: {words.phases(loop)}.") if loop.phases else "",
-        "unclaimed": [inline(line) for line in words.unclaimed(loop)],
+        "unclaimed": [inline(line) for line in unclaimed_words.lines(loop)],
     }
 
 

@@ -72,29 +72,6 @@ def _budget_row(loop: Loop, key: str, share: float, said: tuple[str, str] | None
     )
 
 
-def unclaimed(loop: Loop) -> list[str]:
-    """A line for each large part of a loop's time that no finding explains: what the host did there."""
-    lines = []
-    for one in loop.unclaimed:
-        label = vocabulary.LEAVES[one.leaf].label if one.leaf in vocabulary.LEAVES else one.leaf.replace("_", " ")
-        text = f"{pct(one.share)} **{plain(label)}**"
-        places = [
-            f"{code(place.function or place.file)} ({code(_spot(place.file, place.line))})"
-            if place.file
-            else f"the range {code(place.nvtx or '')}"
-            for place in one.where
-        ]
-        said = []
-        if places:
-            said.append(f"the host was in {', '.join(places)}")
-        if one.os_calls:
-            said.append(f"it called {', '.join(code(name) for name in one.os_calls)}")
-        if one.calls:
-            said.append(f"the next CUDA call was {', '.join(code(name) for name in one.calls)}")
-        lines.append(text + (f": {'; '.join(said)}" if said else ": the recording does not show what the host did"))
-    return lines
-
-
 def phases(loop: Loop) -> str:
     """`update (train.py:80) 55 %, rollout (train.py:79) 45 %`: the parts of an iteration; empty where none is known."""
     return ", ".join(f"{_phase(phase)} {pct(phase.share)}" for phase in loop.phases[:PHASES])
@@ -159,6 +136,7 @@ KINDS = {"expected": "expected", "upper_bound": "at most", "lower_bound": "at le
 NOTHING_LEFT = 1e-6  # of the time before: less than a clock can tell
 WORTH_SAYING = 1.1  # a speedup below this reads as "1.0 times"
 LITTLE = 0.01  # of an iteration: nothing that anybody would notice
+THAT = {"exposed_copy": "copying", "exposed_communication": "exchange"}
 SIZES = {"expected": "about", "upper_bound": "up to", "lower_bound": "at least"}
 
 
@@ -195,7 +173,21 @@ def headline(
         return f"no extra gain after {before} ({alone})"
     if more is not None and finding.gain.share < LITTLE:
         return f"nothing alone, {pct(more)} of what {before} leave"
-    return f"{size(finding.gain, ranged=ranged)} of {of}"
+    return f"{size(finding.gain, ranged=ranged)} of {of}{_beside(finding, loops) if ranged else ''}"
+
+
+def _beside(finding: Finding, loops: Mapping[int, Loop]) -> str:
+    """`, more than the 19 % of that idle time: …`: why it saves more than the loop's line shows of it."""
+    loop, gain = loop_of(finding, loops), finding.gain
+    if loop is None:
+        return ""
+    if gain.before_ms and gain.before_ms > (1 + SMALLEST) * (loop.iteration_ms_unprofiled or loop.iteration_ms):
+        return " with the pauses between its iterations"
+    leaf = loop.tree.get(finding.leaf or "")
+    if leaf is None or finding.also is None:
+        return ""
+    kind = THAT.get(finding.leaf or "", "idle time")
+    return f", more than the {pct(leaf.share)} of that {kind}: {vocabulary.ALSO[finding.also]}"
 
 
 def size(gain: Gain, *, ranged: bool = False) -> str:

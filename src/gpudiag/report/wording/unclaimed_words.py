@@ -1,0 +1,76 @@
+"""Time that no finding explains, in words: what the host did meanwhile, as an observation that names no cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from gpudiag.model import Loop, Place, Unclaimed, vocabulary
+from gpudiag.report.wording.words import LITTLE, WHOLE
+from gpudiag.text.escape import code, plain
+from gpudiag.text.format import base_name, pct
+
+STARTED = {"exposed_copy": "the copies were started by", "exposed_communication": "the exchange was started by"}
+UNKNOWN = "the recording does not show what the host did"
+
+
+class Observation(NamedTuple):
+    """A large part of a loop's time without a finding, at a glance; the texts are Markdown."""
+
+    title: str
+    where: str
+
+
+def large(loops: Iterable[Loop]) -> list[Observation]:
+    """The parts that are worth a row of the first screen, each with what the host did most of the time."""
+    return [
+        Observation(f"No finding explains {pct(one.share)} of {_name(loop)} ({plain(_label(one))})", _mostly(one))
+        for loop in loops
+        for one in loop.unclaimed
+        if one.large
+    ]
+
+
+def lines(loop: Loop) -> list[str]:
+    """A line for each large part of a loop's time that no finding explains: all that is known of what the host did."""
+    found = []
+    for one in loop.unclaimed:
+        said = []
+        if one.where:
+            said.append(f"the host was in {', '.join(map(_place, one.where))}")
+        if one.os_calls:
+            said.append(f"it called {', '.join(map(code, one.os_calls))}")
+        if one.calls:
+            said.append(f"{_call(one)} {', '.join(map(code, one.calls))}")
+        found.append(f"{pct(one.share)} **{plain(_label(one))}**: {'; '.join(said) or UNKNOWN}")
+    return found
+
+
+def _mostly(one: Unclaimed) -> str:
+    """`the host was in `load` (`a.py:3`), 61 % of it`; without a place the call that it was heading for."""
+    if one.where:
+        part = one.where[0].share
+        most = f", {pct(part)} of it" if part is not None and part < 1 - LITTLE else ""
+        return f"the host was in {_place(one.where[0])}{most}"
+    if one.calls:
+        return f"{_call(one)} {code(one.calls[0])}, mostly"
+    return f"the host called {code(one.os_calls[0])}" if one.os_calls else UNKNOWN
+
+
+def _call(one: Unclaimed) -> str:
+    return STARTED.get(one.leaf, "the next CUDA call was")
+
+
+def _name(loop: Loop) -> str:
+    return WHOLE if loop.source == "unknown" else code(loop.name)
+
+
+def _label(one: Unclaimed) -> str:
+    return vocabulary.LEAVES[one.leaf].label if one.leaf in vocabulary.LEAVES else one.leaf.replace("_", " ")
+
+
+def _place(place: Place) -> str:
+    if not place.file:
+        return f"the range {code(place.nvtx or '')}"
+    spot = base_name(place.file) if place.line is None else f"{base_name(place.file)}:{place.line}"
+    return f"{code(place.function or place.file)} ({code(spot)})"

@@ -31,6 +31,10 @@ create macro api_kind(f) as
     else 'other'
   end;
 
+-- Whether a CUDA function records or builds a graph.
+create macro builds_graph(f) as
+  regexp_matches(f, '^(cuda|cu)(Graph(Instantiate|Create|ExecUpdate)|Stream(Begin|End)Capture)');
+
 -- Whether a CUDA function loads or compiles kernels.
 create macro loads_code(f) as regexp_matches(f, '^(cuModuleLoad|cuLibraryLoad|cudaLibraryLoad|cuLink|nvrtcCompile)');
 

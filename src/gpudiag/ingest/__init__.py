@@ -67,8 +67,9 @@ def _ingest(path: Path, con: duckdb.DuckDBPyConnection, workdir: Path, say: Say)
     if kind in COMPRESSIONS.values():
         from gpudiag.ingest.decompress import unpack
 
-        file = unpack(path, kind, workdir, judge=lambda head: most_bytes(head, path.stat().st_size, path))
+        file = unpack(path, kind, workdir, judge=lambda head: most_bytes(head, path.stat().st_size, path), say=say)
         kind = detect(file, shown=path)
+        say(f"reading {path.name}")
     try:
         registry.read(kind, registry.InputFile(file, path, con, workdir, say))
         derived.write(con)

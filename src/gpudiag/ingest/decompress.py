@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, cast
 
 from gpudiag.errors import GpudiagError
+from gpudiag.ingest.pace import Pace
 
 LIMIT = 64 * 1024**3
 """Most bytes a compressed input may unfold to: far above any export seen, far below what fills a server's disk."""
@@ -26,16 +27,22 @@ _CHUNK = 1 << 20
 
 
 def unpack(
-    path: Path, compression: str, workdir: Path, limit: int = LIMIT, judge: Callable[[bytes], int] | None = None
+    path: Path,
+    compression: str,
+    workdir: Path,
+    limit: int = LIMIT,
+    judge: Callable[[bytes], int] | None = None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Path:
     """Decompress into `workdir` and give the new file.
 
     judge: sees the first megabyte before anything is written; raises GpudiagError for what is not worth unpacking, or
-    gives the most bytes that this kind of content may unfold to, if fewer than `limit`.
+    gives the most bytes that this kind of content may unfold to, if fewer than `limit`. say: hears the progress.
     Raises GpudiagError when the data is damaged, unfolds to too many bytes, or needs a newer Python.
     """
     target = workdir / f"unpacked-{path.stem}"
     written = 0
+    pace = Pace(say, f"unpacking {path.name}", path.stat().st_size)
     try:
         with path.open("rb") as packed, _opened(packed, path, compression) as source, target.open("wb") as sink:
             while chunk := source.read(_CHUNK):
@@ -51,6 +58,7 @@ def unpack(
                         " give a smaller capture, or unpack it yourself if you trust it."
                     )
                 sink.write(chunk)
+                pace.reached(packed.tell(), written)
     except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
         if "Not a gzipped file" in str(error):  # it began as one
             raise GpudiagError(f"{path}: something else follows the compressed data; copy it again.") from None

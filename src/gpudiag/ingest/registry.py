@@ -87,7 +87,11 @@ def _read_nsys(given: InputFile) -> None:
     from gpudiag.ingest.sources.sqlite import SqliteSource
 
     is_folder = given.file.is_dir()
-    source = ParquetSource(given.file, given.con) if is_folder else SqliteSource(given.file, given.con, given.say)
+    source = (
+        ParquetSource(given.file, given.con)
+        if is_folder
+        else SqliteSource(given.file, given.con, given.say, f"reading {given.name}", reader.TABLES)
+    )
     try:
         reader.read(source, given.con, given.name)
     finally:
@@ -115,7 +119,7 @@ def _read_ncu_report(given: InputFile) -> None:
 def _read_torch(given: InputFile) -> None:
     from gpudiag.ingest.torch import reader
 
-    reader.read(given.file, given.con, given.workdir, given.shown, given.name)
+    reader.read(given.file, given.con, given.workdir, given.shown, given.name, given.say)
 
 
 def _read_smi(given: InputFile) -> None:

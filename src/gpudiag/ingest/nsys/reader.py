@@ -23,6 +23,11 @@ _EVENT_TABLES = (
 """A finished export has at least one of these; the remains of a failed one have none."""
 
 
+TABLES = (
+    *(table for table in _EVENT_TABLES if table.startswith(("CUPTI", "NVTX", "OSRT"))), *sync.TABLES, "StringIds",
+)  # fmt: skip
+"""Tables of which all rows are read, the large ones among them."""
+
 _TEMPORARY = (*api.TEMPORARY, *sync.TEMPORARY, *nvtx.TEMPORARY)
 
 

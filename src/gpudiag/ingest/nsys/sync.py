@@ -13,6 +13,7 @@ TEMPORARY = ("nsys_event_record", "nsys_event_wait", "nsys_message")
 
 _EVENTS = "CUPTI_ACTIVITY_KIND_CUDA_EVENT"
 _SYNCS = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
+TABLES = (_EVENTS, _SYNCS)
 _NO_STREAM = 4294967295
 """CUPTI's "no stream" and "no event"."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import count
 from pathlib import Path
@@ -16,6 +16,7 @@ import adbc_driver_sqlite
 import duckdb
 
 from gpudiag.ingest.limits import INTERRUPTIBLE, LONGEST_DEFAULT, MOST_TABLES, STEPS, STEPS_A_BYTE
+from gpudiag.ingest.pace import TablePace
 from gpudiag.ingest.sources.base import Columns
 from gpudiag.ingest.sources.sqlite_tree import Trees
 
@@ -68,10 +69,18 @@ def tables(con: sqlite3.Connection) -> set[str]:
 
 
 class SqliteSource:
-    """The tables of one SQLite database."""
+    """The tables of one SQLite database. say: hears the progress over the tables `expected`, as that of `what`."""
 
-    def __init__(self, path: Path, con: duckdb.DuckDBPyConnection, say: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        con: duckdb.DuckDBPyConnection,
+        say: Callable[[str], None] = lambda _: None,
+        what: str = "reading",
+        expected: Collection[str] = (),
+    ) -> None:
         self._con = con
+        self._pace = TablePace(say, what, lambda: sum(b - a for a, b in map(self._extent, filter(self.has, expected))))
         self._path = path
         self._say = say
         self._uri = uri(path)
@@ -137,21 +146,29 @@ class SqliteSource:
     def batches(self, table: str, columns: Columns) -> Iterator[str]:
         if not self.has(table):
             return
-        number = self._number(table)
-        # Asked for together, SQLite would read the whole table.
-        first, last = self._schema.execute(
-            f"select (select min({number}) from {_quoted(table)}), (select max({number}) from {_quoted(table)})"
-        ).fetchone()
+        first, last = self._extent(table)
+        begin = first
         if last - first >= PAGES_FROM:
             for view, read_to in self._pages(table, columns):
                 first = read_to + 1
+                self._pace.reached(table, read_to - begin)
                 yield view
         if first <= last:
             self._check(table)
-            yield from self._streamed(table, columns, number, first, last)
+            for view, read_to in self._streamed(table, columns, self._number(table), first, last):
+                self._pace.reached(table, read_to - begin)
+                yield view
 
-    def _streamed(self, table: str, columns: Columns, number: str, first: int, last: int) -> Iterator[str]:
-        """Batches of the rows from one number to another."""
+    def _extent(self, table: str) -> tuple[int, int]:
+        """Return the first and the last row's number of a table that has rows."""
+        number, name = self._number(table), _quoted(table)
+        # Asked for together, SQLite would read the whole table.
+        query = f"select (select min({number}) from {name}), (select max({number}) from {name})"
+        found: tuple[int, int] = self._schema.execute(query).fetchone()
+        return found
+
+    def _streamed(self, table: str, columns: Columns, number: str, first: int, last: int) -> Iterator[tuple[str, int]]:
+        """Batches of the rows from one number to another, with the last number of each."""
         present = self.columns(table)
         wanted = ", ".join(_raw_column(name, kind) for name, kind in columns.items() if name in present)
         body = ", ".join(_column(name, kind, name in present) for name, kind in columns.items())
@@ -173,7 +190,7 @@ class SqliteSource:
             if not found:
                 break
             rows, start = rows + found, read_to + 1
-            yield "raw_batch"
+            yield "raw_batch", read_to
         # The driver ends a stream at a damaged page as if it were the end of the table.
         counted = self._schema.execute(f"select count(*) from {_quoted(table)} where {number} >= {first}").fetchone()[0]
         if rows != counted:

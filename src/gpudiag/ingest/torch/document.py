@@ -9,11 +9,12 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
 from gpudiag.errors import GpudiagError
+from gpudiag.ingest.pace import Pace
 
 _CHUNK = 4 << 20
 _LONGEST_HEAD = 64 << 20
@@ -46,10 +47,13 @@ def begins(head: bytes) -> bool:
     return re.search(rb'"(traceEvents|schemaVersion|deviceProperties)"\s*:', start) is not None
 
 
-def cut(file: Path, folder: Path, shown: Path) -> tuple[dict[str, Any], list[Path]]:
+def cut(
+    file: Path, folder: Path, shown: Path, say: Callable[[str], None] = lambda _: None
+) -> tuple[dict[str, Any], list[Path]]:
     """Write the list of events to files in `folder`, and return what the object states beside it, and these files.
 
-    Each is a list by itself: DuckDB reads a list with one thread, but several at a time. Raises GpudiagError where the
+    Each is a list by itself: DuckDB reads a list with one thread, but several at a time. say: hears the progress.
+    Raises GpudiagError where the
     list does not end, or the object holds none.
     """
     size = file.stat().st_size
@@ -59,7 +63,8 @@ def cut(file: Path, folder: Path, shown: Path) -> tuple[dict[str, Any], list[Pat
             source, size, first, shown
         )  # fmt: skip
         source.seek(first)
-        chunks = _cleaned(_chunks(source, last - first))
+        pace = Pace(say, f"reading {shown.name}", last - first)
+        chunks = _cleaned(_chunks(source, last - first, pace))
         parts = _written(chunks, folder, max((last - first) // _PARTS, _SMALL))
     return _stated(head, tail), parts
 
@@ -165,9 +170,11 @@ def _stated(head: bytes, tail: bytes, *, strict: bool = False) -> dict[str, Any]
     return {}
 
 
-def _chunks(source: IO[bytes], length: int) -> Iterator[bytes]:
+def _chunks(source: IO[bytes], length: int, pace: Pace) -> Iterator[bytes]:
+    whole = length
     while length > 0 and (chunk := source.read(min(_CHUNK, length))):
         length -= len(chunk)
+        pace.reached(whole - length)
         yield chunk
 
 

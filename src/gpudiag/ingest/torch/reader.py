@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +31,21 @@ _EPOCH_NS = 1_000_000_000_000_000_000
 """A moment in 2001: times that count from 1970 lie behind it, those of a computer's start before."""
 
 
-def read(file: Path, con: duckdb.DuckDBPyConnection, workdir: Path, shown: Path, name: str) -> None:
-    """Add one trace to the store. Raises GpudiagError where it is damaged, or holds no CUDA work."""
+def read(
+    file: Path,
+    con: duckdb.DuckDBPyConnection,
+    workdir: Path,
+    shown: Path,
+    name: str,
+    say: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Add one trace to the store; `say` hears the progress.
+
+    Raises GpudiagError where it is damaged, or holds no CUDA work.
+    """
     with stage("cut out events"):
-        stated, parts = document.cut(file, workdir, shown)
+        stated, parts = document.cut(file, workdir, shown, say)
+    say(f"reading the events of {shown.name}")
     try:
         with stage("read events"):
             staging.load(con, parts, shown)

@@ -120,7 +120,7 @@ def test_a_gain_above_its_idle_time_says_why() -> None:
     finding = with_gain(**gain).findings[0].model_copy(update={"leaf": "input", "also": "ranks"})
     loops = {1: step(computing=0.7, input=0.3)}
     said = words.headline(finding, loops, ranged=True)
-    assert said.endswith(", more than the 30 % of that idle time: the other ranks then wait less")
+    assert said.endswith(", more than the idle time itself (30 %): the other ranks then wait less")
     assert "more than" not in words.headline(finding.model_copy(update={"also": None}), loops, ranged=True)
 
 

@@ -136,7 +136,7 @@ KINDS = {"expected": "expected", "upper_bound": "at most", "lower_bound": "at le
 NOTHING_LEFT = 1e-6  # of the time before: less than a clock can tell
 WORTH_SAYING = 1.1  # a speedup below this reads as "1.0 times"
 LITTLE = 0.01  # of an iteration: nothing that anybody would notice
-THAT = {"exposed_copy": "copying", "exposed_communication": "exchange"}
+LOST = {"exposed_copy": "copying", "exposed_communication": "exchange"}
 SIZES = {"expected": "about", "upper_bound": "up to", "lower_bound": "at least"}
 
 
@@ -177,7 +177,7 @@ def headline(
 
 
 def _beside(finding: Finding, loops: Mapping[int, Loop]) -> str:
-    """`, more than the 19 % of that idle time: …`: why it saves more than the loop's line shows of it."""
+    """`, more than the idle time itself (19 %): …`: why it saves more than the loop's line shows of it."""
     loop, gain = loop_of(finding, loops), finding.gain
     if loop is None:
         return ""
@@ -186,8 +186,8 @@ def _beside(finding: Finding, loops: Mapping[int, Loop]) -> str:
     leaf = loop.tree.get(finding.leaf or "")
     if leaf is None or finding.also is None:
         return ""
-    kind = THAT.get(finding.leaf or "", "idle time")
-    return f", more than the {pct(leaf.share)} of that {kind}: {vocabulary.ALSO[finding.also]}"
+    kind = LOST.get(finding.leaf or "", "idle time")
+    return f", more than the {kind} itself ({pct(leaf.share)}): {vocabulary.ALSO[finding.also]}"
 
 
 def size(gain: Gain, *, ranged: bool = False) -> str:

@@ -32,6 +32,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "tracing",
     },
     "evaluate": {"library", "store", "text"},
+    "jobs": {
+        "cache", "evaluate", "ingest", "library", "memory", "options", "prepare", "store", "tempdir", "text", "tracing",
+    },
     "diagnosis": {"evaluate", "library", "replay", "selection", "text"},
     "timeline": {"replay", "text"},
     "answer": {"cache", "diagnosis", "ingest", "options", "timeline"},

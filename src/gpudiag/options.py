@@ -30,6 +30,10 @@ class Options:
     selection: Selection = ALL
     memory_limit: int | None = None
     """Bytes that the process may take, about; None takes what the captures need (gpudiag.memory)."""
+    workers: int | None = None
+    """Processes that read the ranks of a job; None reads them one after another."""
+    scheduler: str | None = None
+    """Address of a Dask scheduler whose workers read the ranks of a job."""
 
     @property
     def judging(self) -> bool:

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     from gpudiag.answer import Explained
     from gpudiag.evaluate.engine import Evaluation
+    from gpudiag.jobs.explain import MatchedJob
     from gpudiag.library.catalogue import Library
-    from gpudiag.model import Report, Rule, Run, Unevaluated
+    from gpudiag.model import Outcome, Report, Rule, Run, Unevaluated
     from gpudiag.next_steps.proposals import NextSteps
     from gpudiag.replay.gains import GainCalculator
     from gpudiag.timeline.model import Picture
@@ -84,10 +85,12 @@ def _answer(paths: Sequence[Path], options: Options, *, drawn: bool) -> Explaine
     """As an earlier run kept it, or made anew."""
     from gpudiag.answer import Explained, answered
 
+    job: MatchedJob | None = None
+
     def work(con: Connection, library: Library, file: Path | None) -> Explained:
         options.progress("looking for causes")
         with stage("evaluate"):
-            made, ledger, sure = priced_report(con, library, options.iteration_times, file)
+            made, ledger, sure = priced_report(con, library, options.iteration_times, file, job)
         if not drawn:
             return Explained(made, sure=sure)
         from gpudiag.timeline.draw import draw
@@ -99,17 +102,35 @@ def _answer(paths: Sequence[Path], options: Options, *, drawn: bool) -> Explaine
     def make() -> Explained:
         from gpudiag.prepare import analysed
 
-        return analysed(paths, options, work)
+        nonlocal job
+        files, job = _one_rank(paths, options)
+        return analysed(files, options, work)
 
     return answered(paths, options, make, drawn=drawn)
 
 
-def evaluated(con: Connection, library: Library, file: Path | None = None) -> Evaluation:
+def _one_rank(paths: Sequence[Path], options: Options) -> tuple[Sequence[Path], MatchedJob | None]:
+    """Of the many ranks of a job the files to read in full, and the job; of fewer files, or of others, all of them."""
+    from gpudiag.ingest.folder import expanded
+
+    if len(paths := expanded(paths)) < 2:
+        return paths, None
+    from gpudiag.jobs import explain as jobs
+    from gpudiag.jobs import given
+
+    files = given.job_of(paths, options)
+    job = jobs.matched(files, options) if files else None
+    return ([job.file, *files.others], job) if job and files else (paths, None)
+
+
+def evaluated(
+    con: Connection, library: Library, file: Path | None = None, of_job: Sequence[Outcome] = ()
+) -> Evaluation:
     """Evaluate all rules on a prepared, locked store. Raises duckdb.Error where that cannot be read."""
     from gpudiag.evaluate.engine import evaluate_all
     from gpudiag.store import database
 
-    evaluation = evaluate_all(library, con, file)
+    evaluation = evaluate_all(library, con, file, of_job)
     if evaluation.failed:  # by a fault of its own, or of the store's?
         database.read_all(con)
     return evaluation
@@ -123,9 +144,13 @@ def build_report(
 
 
 def priced_report(
-    con: Connection, library: Library, iteration_times: Mapping[str, float], file: Path | None = None
+    con: Connection,
+    library: Library,
+    iteration_times: Mapping[str, float],
+    file: Path | None = None,
+    job: MatchedJob | None = None,
 ) -> Priced:
-    """The report of a prepared, locked store, with what it rests on."""
+    """The report of a prepared, locked store, with what it rests on. job: the one that its capture is a rank of."""
     from gpudiag.diagnosis import iteration_time_check, loop_share, run_summary, time_tree
     from gpudiag.diagnosis import verdict as verdicts
     from gpudiag.diagnosis.kernel_causes import with_causes
@@ -133,8 +158,9 @@ def priced_report(
     from gpudiag.model import Report, Tool, Verdict
     from gpudiag.replay.gains import GainCalculator
 
+    of_job, shown_job = job.judged(con, library) if job else ([], None)
     with stage("ask rules"):
-        evaluation = evaluated(con, library, file)
+        evaluation = evaluated(con, library, file, of_job)
     run = run_summary.run(con, library.setting_values, iteration_times)
     ledger = GainCalculator(con, library.setting_values, run.loops)
     findings, minor = rank(con, evaluation, library, run.loops, run.frameworks, ledger)
@@ -160,6 +186,7 @@ def priced_report(
         inputs=run_summary.inputs(con),
         verdict=verdict,
         run=run,
+        job=shown_job,
         findings=tuple(findings),
         minor=tuple(minor),
         clear=tuple(rule.code for rule in clear),

@@ -46,8 +46,8 @@ def analysed(paths: Sequence[Path], options: Options, work: Work[T]) -> T:
     keeps.
     """
     paths = expanded(paths)
-    with _in_a_sentence(paths, options), ThreadPoolExecutor(1) as helper:
-        loading = helper.submit(_library, options)  # its imports take as long as reading a small file
+    with in_a_sentence(paths, options), ThreadPoolExecutor(1) as helper:
+        loading = helper.submit(load_library, options)  # its imports take as long as reading a small file
         slot = _slot(paths, options)
         if slot and slot.filled():
             from gpudiag import cache
@@ -66,15 +66,15 @@ def opened(paths: Sequence[Path], options: Options = DEFAULT) -> Iterator[tuple[
     """The captures, read anew, as a prepared, locked store; with the library, and the store's file for a sandbox."""
     paths = expanded(paths)
     with (
-        _in_a_sentence(paths, options),
+        in_a_sentence(paths, options),
         ThreadPoolExecutor(1) as helper,
-        _made(paths, options, helper.submit(_library, options), None) as made,
+        _made(paths, options, helper.submit(load_library, options), None) as made,
     ):
         yield made
 
 
 @contextmanager
-def _in_a_sentence(paths: Sequence[Path], options: Options) -> Iterator[None]:
+def in_a_sentence(paths: Sequence[Path], options: Options) -> Iterator[None]:
     """Says in a sentence that memory or disk did not suffice, or that figures cannot be."""
     try:
         yield
@@ -98,7 +98,7 @@ def _made(
     paths: Sequence[Path], options: Options, loading: Future[Library], slot: Slot | None
 ) -> Iterator[tuple[Connection, Library, Path | None]]:
     # A sandbox has to open the store, so that must be a file when there are rules of the user's.
-    size = sum(map(_size, paths))
+    size = sum(map(size_of, paths))
     in_memory = not options.rule_dirs and not slot and size < IN_MEMORY
     memory = database_bytes(options.memory_limit, size)
     began = time.time_ns()
@@ -148,7 +148,7 @@ def _kept(slot: Slot, loading: Future[Library], options: Options) -> Iterator[tu
     library = loading.result()
     with work_folder() as folder:
         try:
-            memory = database_bytes(options.memory_limit, sum(map(_size, slot.paths)))
+            memory = database_bytes(options.memory_limit, sum(map(size_of, slot.paths)))
             con = database.reopen(str(slot.file), memory=memory, spill=str(folder / "spill"))
         except duckdb.Error as error:
             raise cache.Damaged from error
@@ -169,7 +169,7 @@ def _kept(slot: Slot, loading: Future[Library], options: Options) -> Iterator[tu
 
 def _slot(paths: Sequence[Path], options: Options) -> Slot | None:
     """Return the captures' place in the cache; None where reading them costs less than that."""
-    worth = sum(map(_size, paths)) >= IN_MEMORY or any(path.suffix in _CONVERTED for path in paths)
+    worth = sum(map(size_of, paths)) >= IN_MEMORY or any(path.suffix in _CONVERTED for path in paths)
     if not (options.cached and worth):
         return None
     from gpudiag import cache
@@ -190,7 +190,8 @@ def _keep(slot: Slot, file: Path, began: int, options: Options) -> None:
         options.progress(f"this capture is not kept for the next time: {reason}")
 
 
-def _library(options: Options) -> Library:
+def load_library(options: Options) -> Library:
+    """The rules that these options ask for, with their thresholds. Raises GpudiagError."""
     from gpudiag.library.load import load
 
     edits = None  # those of the packaged rules are checked before a release
@@ -201,7 +202,7 @@ def _library(options: Options) -> Library:
     return load(tuple(options.rule_dirs), edits=edits).with_overrides(options.overrides)
 
 
-def _size(path: Path) -> int:
+def size_of(path: Path) -> int:
     """Bytes to read; files that do not exist count nothing here, reading them says so."""
     try:
         if path.is_dir():
@@ -215,7 +216,7 @@ def prepare(con: Connection, library: Library, *, selection: Selection = ALL, si
     """From filled canonical tables to views that rules can query: settings, macros, the part selected, loops, views."""
     find_loops(con, library, selection=selection)
     with stage("make views"):
-        database.load_views(con, library.views, side_by_side=side_by_side, with_macros=False)
+        database.load_views(con, library.capture_views, side_by_side=side_by_side, with_macros=False)
 
 
 def find_loops(con: Connection, library: Library, *, selection: Selection = ALL) -> None:

@@ -24,6 +24,7 @@ KEYS = [
     "suppressed",
     "notes",
     "titles",
+    "job",
 ]
 LOOP = ["id", "name", "source", "iterations", "iteration_ms", "iteration_ms_unprofiled", "share_of_span", "budget"]
 FINDING = [

@@ -2,6 +2,10 @@
 -- kernels end within some 10 µs of each other, two runs of one program drift apart by more.
 create macro rank_spread_ns() as 50000;
 
+-- How far apart ranks of one communicator may see the end of one of its collectives (ns), where several communicators
+-- have to be distinguished: work of its own separates two of them by more.
+create macro rank_end_ns() as 10000;
+
 -- How far the clocks that two captures state may be from what their collectives say (ns): clocks of a cluster agree to
 -- far less than a second, two runs one after another lie further apart.
 create macro rank_clock_ns() as 1000000000;

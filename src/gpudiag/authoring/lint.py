@@ -164,6 +164,7 @@ def empty_store(library: Library) -> duckdb.DuckDBPyConnection:
     con = database.create(small=True)
     database.lock(con)
     prepare.prepare(con, library)
+    database.load_views(con, library.job_views, side_by_side=False, with_macros=False)
     return con
 
 

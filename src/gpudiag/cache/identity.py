@@ -30,7 +30,9 @@ _FINE_NS, _COARSE_NS = 50_000_000, 2_000_000_000
 _SETTLED_NS = 5_000_000_000
 """Sources younger than this may have changed since this process loaded them."""
 
-_WITHOUT_EFFECT = {"rule_dirs", "overrides", "iteration_times", "progress", "cached", "memory_limit"}
+_WITHOUT_EFFECT = {
+    "rule_dirs", "overrides", "iteration_times", "progress", "cached", "memory_limit", "workers", "scheduler",
+}  # fmt: skip
 """Options that change what is made of a store, not the store. Of the thresholds, only `settings.…` reach it."""
 
 _LIBRARIES = ("duckdb", "numpy", "numba", "polars", "pydantic", "jinja2", "yaml")

@@ -35,13 +35,14 @@ _HEAD = re.compile(rb"gpudiag memo 1 ([0-9a-f]{64}) ([a-z]+=\d{1,9}(?: [a-z]+=\d
 class Memo:
     """Place in the cache for the answer to one question, filled or not.
 
-    began: when the question was asked, in ns since 1970.
+    began: when the question was asked, in ns since 1970; about: what is asked where that is not the report.
     """
 
     file: Path
     paths: tuple[Path, ...]
     options: Options
     began: int
+    about: str = ""
 
     def read(self, *wanted: str) -> list[bytes] | None:
         """The parts of these names, as they were kept; None unless all are there. What is damaged is thrown away."""
@@ -70,7 +71,7 @@ class Memo:
 
     def keep(self, parts: Mapping[str, bytes]) -> None:
         """Write an answer in one step, if the files are still what they were, and there is room. Raises Unkept."""
-        if not self.file.name.startswith(_key(self.paths, self.options, self.began)):
+        if not self.file.name.startswith(_key(self.paths, self.options, self.began, self.about)):
             raise Unkept("it changed while it was read")
         packed = {name: zlib.compress(content) for name, content in parts.items()}
         lengths = " ".join(f"{name}={len(content)}" for name, content in packed.items()).encode()
@@ -99,9 +100,10 @@ class Memo:
             part.rename(self.file)
 
 
-def memo(paths: Sequence[Path], options: Options) -> Memo:
-    """The place for what these options ask of these captures. Raises Unkept where nothing can be kept, GpudiagError
-    where the cache's limit is no size.
+def memo(paths: Sequence[Path], options: Options, about: str = "") -> Memo:
+    """The place for what these options ask of these captures: the report, or what `about` names.
+
+    Raises Unkept where nothing can be kept, GpudiagError where the cache's limit is no size.
     """
     if options.rule_dirs or options.overrides:
         # Rules of the user's may run out of time, and thresholds may have former names, of which each run warns.
@@ -109,13 +111,13 @@ def memo(paths: Sequence[Path], options: Options) -> Memo:
     if not place.limit():
         raise Unkept(f"{place.SIZE} is 0")
     began = time.time_ns()
-    name = f"{_key(paths, options, began)}-{entries.label(paths, options)}{entries.MEMO}"
-    return Memo(place.stores() / name, tuple(paths), options, began)
+    name = f"{_key(paths, options, began, about)}-{entries.label(paths, options)}{entries.MEMO}"
+    return Memo(place.stores() / name, tuple(paths), options, began, about)
 
 
-def _key(paths: Sequence[Path], options: Options, began: int) -> str:
+def _key(paths: Sequence[Path], options: Options, began: int, about: str) -> str:
     """A digest of everything that the answer depends on: the store's, and what is asked of it. Raises Unkept."""
-    asked = (key(paths, options, began=began), sorted(options.iteration_times.items()))
+    asked = (key(paths, options, began=began), sorted(options.iteration_times.items()), about)
     return hashlib.blake2b(repr(asked).encode(), digest_size=16).hexdigest()
 
 

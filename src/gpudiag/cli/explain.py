@@ -105,6 +105,18 @@ def _choice() -> click.Choice[str]:
 @THRESHOLDS
 @TIMES
 @selecting
+@click.option(
+    "--workers",
+    metavar="N",
+    type=click.IntRange(1, 512),
+    help="Read the ranks of a large job in N processes; the report stays the same.",
+)
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="Read the ranks of a large job on the Dask cluster there, such as tls://host:8786, whose workers see the "
+    "files under the same paths. Needs the extra `jobs`.",
+)
 @MEMORY
 @NO_CACHE
 @VERBOSE
@@ -118,6 +130,8 @@ def explain(
     overrides: dict[str, float],
     times: dict[str, float],
     selection: Selection,
+    workers: int | None,
+    scheduler: str | None,
     memory_limit: int | None,
     no_cache: bool,
     verbose: bool,
@@ -135,10 +149,15 @@ def explain(
 
     if output:
         place.check(output, files)
+    if scheduler and not scheduler.startswith("tls://"):
+        click.echo(f"gpudiag: {scheduler} is not tls://: whoever can reach it can run programs there.", err=True)
     short = not (full or form or output) and sys.stdout and is_terminal(sys.stdout)
     form = form or chosen(output)
     with progress() as quiet:
-        options = Options(rule_dirs, overrides, times, say if verbose else quiet, not no_cache, selection, memory_limit)
+        options = Options(
+            rule_dirs, overrides, times, say if verbose else quiet, not no_cache, selection,
+            workers=workers, scheduler=scheduler, memory_limit=memory_limit,
+        )  # fmt: skip
         picture = None
         if formats.BY_NAME[form].drawn:
             report, picture = pipeline.pictured(files, options)

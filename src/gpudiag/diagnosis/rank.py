@@ -41,6 +41,8 @@ _LOOKS = 100  # rows whose lines are looked for, shared out by rank: hundreds of
 NOT_EVIDENCE = {
     "loop",
     "share",
+    "share_low",
+    "share_high",
     "recoverable",
     "recoverable_low",
     "recoverable_high",

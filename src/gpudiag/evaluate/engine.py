@@ -106,15 +106,20 @@ class Known:
         )
 
 
-def evaluate_all(library: Library, con: Connection, store: Path | None = None) -> Evaluation:
+def evaluate_all(
+    library: Library, con: Connection, store: Path | None = None, of_job: Sequence[Outcome] = ()
+) -> Evaluation:
     """Every rule over the store, suppressors applied. `store` is the same store's file, readable by another
     process (nothing holds it open for writing); it is needed only when the library has rules of the user's.
+
+    of_job: outcomes of the rules about jobs, where the store's capture is one rank of a job.
     """
     known = Known.of(library, con)
     with ThreadPoolExecutor(_AT_ONCE) as pool:  # a query is mostly planned, on one core
-        lanes = [(library.packaged_rules[lane::_AT_ONCE], con.cursor()) for lane in range(_AT_ONCE)]
+        asked = [rule for rule in library.packaged_rules if rule.about != "job"]
+        lanes = [(asked[lane::_AT_ONCE], con.cursor()) for lane in range(_AT_ONCE)]
         ran = pool.map(lambda lane: [evaluate(rule, lane[1], library, known) for rule in lane[0]], lanes)
-        outcomes = [outcome for lane in ran for outcome in lane]
+        outcomes = [*of_job, *(outcome for lane in ran for outcome in lane)]
     if library.user_rules:
         outcomes += evaluate_user_rules(known, store)
     return conclude(sorted(outcomes, key=lambda outcome: outcome.rule.code), known)

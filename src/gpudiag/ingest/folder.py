@@ -1,4 +1,6 @@
-"""Folders of traces, as torch.profiler's handler for TensorBoard writes them: a file for each rank."""
+"""Folders of timelines, a file for each rank: as torch.profiler's handler for TensorBoard writes them, or as nsys
+wrote them.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,12 @@ from pathlib import Path
 from gpudiag.errors import GpudiagError
 
 _TRACES = (".json", ".json.gz", ".json.xz", ".json.zst")
+_EXPORTS = (".sqlite", ".sqlite.gz", ".sqlite.xz", ".sqlite.zst")
+_REPORTS = (".nsys-rep", ".qdrep")
 
 
 def expanded(paths: Iterable[Path]) -> list[Path]:
-    """The paths, a folder of traces replaced by those in it, by name. Raises GpudiagError for an unreadable one."""
+    """The paths, a folder of timelines replaced by those in it, by name. Raises GpudiagError for an unreadable one."""
     found: list[Path] = []
     for path in paths:
         found += _traces(path) or [path]
@@ -20,7 +24,7 @@ def expanded(paths: Iterable[Path]) -> list[Path]:
 
 
 def _traces(path: Path) -> list[Path]:
-    """The traces in a folder; none where it is no folder, or one of tables."""
+    """The timelines in a folder; none where it is no folder, or one of tables."""
     try:
         names = sorted(os.listdir(path)) if path.is_dir() else []
     except (OSError, ValueError) as error:
@@ -28,4 +32,10 @@ def _traces(path: Path) -> list[Path]:
         raise GpudiagError(f"{path}: cannot be read ({reason}); check the path.") from None
     if any(name.endswith(".parquet") for name in names):
         return []
-    return [path / name for name in names if name.endswith(_TRACES)]
+    exported = {name.partition(".sqlite")[0] for name in names if name.endswith(_EXPORTS)}
+    return [
+        path / name
+        for name in names
+        # nsys leaves the export of a report beside it: the same recording, and faster to read
+        if name.endswith((*_TRACES, *_EXPORTS)) or (name.endswith(_REPORTS) and name.rpartition(".")[0] not in exported)
+    ]

@@ -67,6 +67,16 @@ class Library:
         return tuple(rule for rule in self.rules if rule.code not in self.user_codes)
 
     @property
+    def job_views(self) -> tuple[tuple[str, str], ...]:
+        """Packaged views over the tables of a job."""
+        return tuple((file, sql) for file, sql in self.views if file.startswith("jobs/"))
+
+    @property
+    def capture_views(self) -> tuple[tuple[str, str], ...]:
+        """Packaged views and macros over the tables of captures."""
+        return tuple((file, sql) for file, sql in self.views if not file.startswith("jobs/"))
+
+    @property
     def user_rules(self) -> tuple[Rule, ...]:
         """Rules from the user's folders: these run in the sandbox only."""
         return tuple(rule for rule in self.rules if rule.code in self.user_codes)

@@ -15,6 +15,7 @@ from gpudiag.model.diff import (
 )
 from gpudiag.model.evidence import EvidenceItem
 from gpudiag.model.finding import EvidenceLabel, Finding, Gain, Place, Remedy, RemedyGain
+from gpudiag.model.job import Job, JobCollective, JobRank
 from gpudiag.model.kernel import Cause, Kernel, Stall
 from gpudiag.model.report import (
     Input,
@@ -83,6 +84,9 @@ __all__ = [
     "Gap",
     "Ids",
     "Input",
+    "Job",
+    "JobCollective",
+    "JobRank",
     "Kernel",
     "KernelChange",
     "KernelUse",

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from gpudiag.model.finding import Finding, Place
+from gpudiag.model.job import Job
 from gpudiag.model.kernel import Kernel
 from gpudiag.model.rule import Frozen
 from gpudiag.model.vocabulary import Framework, Severity
@@ -223,4 +224,7 @@ class Report(Frozen):
     notes: tuple[Note, ...] = ()
     titles: dict[str, str] = Field(
         default_factory=dict, description="titles of the codes named in clear and suppressed"
+    )
+    job: Job | None = Field(
+        default=None, description="all ranks of a job beside one another, where many were given; the rest is about one"
     )

@@ -132,6 +132,10 @@ class Rule(Frozen):
     kind: Literal["finding", "hygiene", "suppressor"] = Field(
         description="finding (a smell), hygiene (a doubt about the measurement) or suppressor (a veto)"
     )
+    about: Literal["capture", "job"] = Field(
+        default="capture",
+        description="capture (if not given), or job: asked of the reduced tables of many ranks, where a job is given",
+    )
     id: Slug = Field(description="names the smell, not the cure; equals the file's stem")
     title: Title = Field(description="the smell in one plain sentence, true wherever the rule applies")
     headline: Title | None = Field(

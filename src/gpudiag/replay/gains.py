@@ -46,9 +46,15 @@ class PricedFinding:
         return price is None or price.kind == "test_needed" or all(price.unproven(row) for row in self.rows)
 
     @property
+    def of_job(self) -> bool:
+        """Return whether the rows state the gain and its interval, as those about a job of many ranks do."""
+        return self.rule.about == "job" and self.rule.price is not None and self.rule.price.kind == "expected"
+
+    @property
     def expected(self) -> bool:
-        """Return whether the replay gives an expected gain; else only a bound is known."""
-        return self.price is not None and self.rule.price is not None and self.rule.price.kind == "expected"
+        """Return whether an expected gain is known, by the replay or of a job; else only a bound is."""
+        replayed = self.price is not None and self.rule.price is not None and self.rule.price.kind == "expected"
+        return self.of_job or replayed
 
     @property
     def bounded(self) -> bool:
@@ -129,7 +135,7 @@ class GainCalculator:
         claim = bounds.claim(self.con, rule, proven, loop.id, total_ns)
         item = PricedFinding(rule, rows, loop, total_ns, claim, loop.share_of_span)
         self.items[rule.code, loop.id] = item
-        if item.untested:
+        if item.untested or rule.about == "job":
             return item
         item.model, _ = self.model(loop)
         item.chosen = item.model.select(rule, proven) if item.model else None
@@ -206,6 +212,10 @@ def gain(item: PricedFinding, left: float, before_it: float = 1.0) -> Gain:
     kind: GainKind = price.kind
     if item.price is not None and price.kind == "expected":
         after, low, high = (before * part for part in (item.price.expected, item.price.low, item.price.high))
+    elif item.of_job:
+        after = before * (1 - item.part(item.claim))
+        low, high = (before * max(0.0, 1 - _sum(item.rows, name)) for name in ("share_high", "share_low"))
+        low, high = min(low, after), max(high, after)
     else:
         bound = before * (item.proven if item.price is not None else 1 - item.part(item.claim))
         kind = "lower_bound" if price.kind == "lower_bound" else "upper_bound"
@@ -215,6 +225,10 @@ def gain(item: PricedFinding, left: float, before_it: float = 1.0) -> Gain:
         speedup=before / after if after > 0 else None, share=1 - after / before,
         cumulative_before_ms=before * before_it, cumulative_after_ms=before * left,
     )  # fmt: skip
+
+
+def _sum(rows: Sequence[Row], name: str) -> float:
+    return math.fsum(float(row.get(name) or 0.0) for row in rows)
 
 
 def _kernel_gain(item: PricedFinding) -> Gain:

@@ -35,7 +35,7 @@ FIXES = 2
 NOTES = 2
 INPUTS = 4
 _COMMAND = re.compile(r"(nsys|ncu|gpudiag|python|nvidia-smi) (-|profile|export|rules|stats|next)")
-SECTIONS = ("head", "findings", "minor", "loops", "kernels", "notes", "clear", "not_evaluated", "suppressed")
+SECTIONS = ("head", "job", "findings", "minor", "loops", "kernels", "notes", "clear", "not_evaluated", "suppressed")
 
 _Coded = TypeVar("_Coded", Finding, Note)
 

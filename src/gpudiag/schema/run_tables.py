@@ -19,6 +19,7 @@ FOUND_IN_FILES: tuple[Table, ...] = (
         col("file", "varchar", "file name without its folder", default="'capture'"),
         col("clock_offset_ns", "bigint", "add to this input's times to get the first input's clock; null where "
             "that is not known, as for a log in local time", "ns", "0"),
+        col("host", "varchar", "the name of the machine, where recorded"),
     )),
     Table("capability", "one kind of evidence and whether the capture could have recorded it", (
         col("input", "integer", "references input", default="0"),

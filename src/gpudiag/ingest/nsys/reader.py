@@ -101,7 +101,7 @@ def _input(capture: ids.Capture, file: str) -> None:
     append(
         capture.con,
         "input",
-        ("id", "kind", "producer", "producer_version", "schema_version", "file", "clock_offset_ns"),
+        ("id", "kind", "producer", "producer_version", "schema_version", "file", "clock_offset_ns", "host"),
         [
             (
                 capture.input,
@@ -111,9 +111,16 @@ def _input(capture: ids.Capture, file: str) -> None:
                 stated.get("schema_version"),
                 Path(file).name,
                 _clock_offset(capture),
+                _host(capture),
             )
         ],
     )
+
+
+def _host(capture: ids.Capture) -> str | None:
+    """Return the machine's name, where the file states one."""
+    rows = capture.source.rows("TARGET_INFO_SYSTEM_ENV", texts("name", "value"))
+    return next((value for name, value in rows if name == "Hostname" and value), None)
 
 
 def _clock_offset(capture: ids.Capture) -> int | None:

@@ -1,0 +1,153 @@
+"""Ranks read one after another, by several processes, or by a Dask cluster: the same summaries, in the same order.
+
+What a worker was reading when it was lost is read again by another one.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpudiag.errors import GpudiagError
+from gpudiag.jobs.map_rank import summarise
+from gpudiag.jobs.rank_summary import RankSummary
+from gpudiag.options import Options
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+Found = tuple[RankSummary, ...]
+_TRIES = 3
+"""The number of times that a file is read: what ends three workers would end a fourth."""
+
+
+def summaries(paths: Sequence[Path], options: Options) -> list[Found]:
+    """The ranks in each file, in the order of the files. Raises GpudiagError, of several files for the first one."""
+    workers = min(options.workers or 1, len(paths))
+    if options.scheduler or (workers > 1 and _has_dask()):
+        with _cluster(options, workers) as client:
+            return _by_dask(client, paths, options)
+    if workers > 1:
+        return _by_processes(paths, options, workers)
+    found = []
+    for number, path in enumerate(paths, 1):
+        options.progress(f"reading {path.name}, file {number} of {len(paths)}")
+        found.append(summarise(path, options))
+    return found
+
+
+def _has_dask() -> bool:
+    from importlib.util import find_spec
+
+    return find_spec("distributed") is not None
+
+
+def _work(path: Path, options: Options) -> Found | str:
+    """One file in a worker: an error that belongs in a sentence travels as one."""
+    try:
+        return summarise(path, options)
+    except GpudiagError as error:
+        return str(error)
+
+
+def _silent(_: str) -> None:
+    """Workers say nothing: the process that waits for them does."""
+
+
+def _quiet(options: Options) -> Options:
+    return replace(options, progress=_silent, workers=None, scheduler=None)
+
+
+def _collected(paths: Sequence[Path], found: dict[int, Found | str]) -> list[Found]:
+    """All of them in order. Raises GpudiagError, of several files for the first one."""
+    ordered = [found[number] for number in range(len(paths))]
+    for one in ordered:
+        if isinstance(one, str):
+            raise GpudiagError(one)
+    return [one for one in ordered if not isinstance(one, str)]
+
+
+def _by_processes(paths: Sequence[Path], options: Options, workers: int) -> list[Found]:
+    found: dict[int, Found | str] = {}
+    for _ in range(_TRIES):
+        left = [number for number in range(len(paths)) if number not in found]
+        if not left:
+            break
+        with ProcessPoolExecutor(min(workers, len(left)), multiprocessing.get_context("spawn")) as pool:
+            waiting: dict[Future[Found | str], int] = {
+                pool.submit(_work, paths[number], _quiet(options)): number for number in left
+            }
+            for done in as_completed(waiting):
+                try:
+                    found[waiting[done]] = done.result()
+                except BrokenProcessPool:  # one of them was killed; the next round reads what is left
+                    continue
+                options.progress(f"read {paths[waiting[done]].name}, {len(found)} of {len(paths)} files")
+    _refuse_lost(paths, found)
+    return _collected(paths, found)
+
+
+def _refuse_lost(paths: Sequence[Path], found: dict[int, Found | str]) -> None:
+    lost = next((path for number, path in enumerate(paths) if number not in found), None)
+    if lost:
+        raise GpudiagError(
+            f"{lost}: {_TRIES} workers were killed while they read it or others; give them more memory, or fewer "
+            "--workers."
+        )
+
+
+@contextmanager
+def _cluster(options: Options, workers: int) -> Iterator[Client]:
+    """A client of the cluster at the address given, or of one on this machine. Raises GpudiagError."""
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError:
+        raise GpudiagError(
+            f"--scheduler {options.scheduler} needs Dask, which is not installed: pip install 'gpudiag[jobs]'."
+        ) from None
+    if options.scheduler:
+        try:
+            client = Client(options.scheduler, timeout="20s", set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise GpudiagError(f"{options.scheduler}: no Dask scheduler answers there ({error}); check it.") from None
+        try:
+            yield client
+        finally:
+            client.close()
+        return
+    with (
+        LocalCluster(
+            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+def _by_dask(client: Client, paths: Sequence[Path], options: Options) -> list[Found]:
+    from distributed import as_completed as finished
+
+    # Not pure: what a file holds may change between two runs on one cluster.
+    futures = client.map(
+        _work, [path.absolute() for path in paths], options=_quiet(options), pure=False, retries=_TRIES - 1
+    )
+    numbers = {future.key: number for number, future in enumerate(futures)}
+    found: dict[int, Found | str] = {}
+    for future in finished(futures, loop=client.loop):
+        number = numbers[future.key]
+        try:
+            found[number] = future.result()
+        except Exception as error:  # whatever the cluster's own machinery raises
+            raise GpudiagError(f"{paths[number]}: the cluster could not read it ({_first(error)}).") from error
+        options.progress(f"read {paths[number].name}, {len(found)} of {len(paths)} files")
+    return _collected(paths, found)
+
+
+def _first(error: Exception) -> str:
+    return str(error).partition("\n")[0][:200] or type(error).__name__

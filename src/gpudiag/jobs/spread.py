@@ -109,7 +109,7 @@ def _cluster(options: Options, workers: int) -> Iterator[Client]:
         from distributed import Client, LocalCluster
     except ImportError:
         raise GpudiagError(
-            f"--scheduler {options.scheduler} needs Dask, which is not installed: pip install 'gpudiag[jobs]'."
+            f"--scheduler {options.scheduler} needs Dask, which is not installed: pip install distributed."
         ) from None
     if options.scheduler:
         try:

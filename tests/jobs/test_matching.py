@@ -36,7 +36,7 @@ def test_clocks_are_aligned_and_the_last_to_join_sets_the_pace() -> None:
     assert job.offsets.tolist() == [0, -700_000]
     assert met.transfer.tolist() == [100_000] * 6
     assert found.wait[found.member == 0].tolist() == [200_000] * 6
-    assert pace(found, 2) == 1
+    assert pace(found, 2, 0.3) == 1
 
 
 def test_a_rank_of_another_run_is_one_sentence() -> None:

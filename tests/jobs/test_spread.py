@@ -9,12 +9,20 @@ from evaluation.jobs.generate import written
 from evaluation.jobs.plants import Plant
 from evaluation.jobs.template import templates
 from gpudiag import pipeline
+from gpudiag.errors import GpudiagError
+from gpudiag.jobs import spread
+from gpudiag.jobs.rank_summary import packed
+from gpudiag.jobs.spread import summaries
 from gpudiag.options import Options
 from gpudiag.report import formats
+from paths import ROOT
+
+CAPTURES = ROOT / "fixtures" / "captures" / "ddp_one_bucket"
 
 
-@pytest.mark.slow
-@pytest.mark.capture
+pytestmark = [pytest.mark.slow, pytest.mark.capture]
+
+
 def test_a_job_reads_the_same_however_it_is_spread(tmp_path: Path) -> None:
     (tmp_path / "job").mkdir()
     cause = Plant("slow rank", ranks=(5,), strength=0.2, strengths=(0.2,))
@@ -26,3 +34,22 @@ def test_a_job_reads_the_same_however_it_is_spread(tmp_path: Path) -> None:
     assert "`rank 5` on `node2` does" in slow.message
     assert alone.job is not None
     assert [one.label for one in alone.job.members if one.slow] == ["rank 5"]
+
+
+def test_a_cluster_elsewhere_gives_the_same_summaries() -> None:
+    """A second cluster on this machine, reached by its address, stands in for one of other machines."""
+    distributed = pytest.importorskip("distributed", reason="Dask is an extra")
+    files = [CAPTURES / f"slow.rank{rank}.sqlite.xz" for rank in (0, 1)]
+    alone = [packed(one) for one in summaries(files, Options(cached=False))]
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=1, dashboard_address=None, silence_logs=50
+    ) as cluster:
+        there = Options(cached=False, scheduler=cluster.scheduler_address)
+        assert [packed(one) for one in summaries(files, there)] == alone
+
+
+def test_no_cluster_at_an_address_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed", reason="Dask is an extra")
+    monkeypatch.setattr(spread, "_ANSWERS_WITHIN", "1s")
+    with pytest.raises(GpudiagError, match=r"^tcp://127\.0\.0\.1:9: no Dask scheduler answers there"):
+        summaries([CAPTURES / "slow.rank0.sqlite.xz"], Options(cached=False, scheduler="tcp://127.0.0.1:9"))

@@ -20,7 +20,7 @@ SOURCES = {file: file.read_text() for file in sorted((ROOT / "src" / "gpudiag").
 def writers(table: str) -> list[str]:
     """Modules that add rows to the table: by a statement, or by name to what inserts rows."""
     put = (
-        rf'insert into \\?"?{table}\b(?!_)|\b(?:append|_append|_insert)\((?:\w+\.)?con, "{table}"'
+        rf'insert into \\?"?{table}\b(?!_)|\b(?:append|_append|_insert)\(\s*(?:\w+\.)?con,\s*"{table}"'
         rf'|capture\.con,\s*"{table}"'
     )
     found = [file.name for file, text in SOURCES.items() if file.name != "tables.py" and re.search(put, text)]

@@ -41,16 +41,16 @@ summed as (
   from each
   group by member
 ),
--- how far ranks lie apart that are not slow: two quantiles below the middle, as parts of a normal distribution
+-- how far ranks lie apart that are not slow, by those below the middle
 usual as (
   select
-    (quantile_cont(more_ns, 0.25) - quantile_cont(more_ns, 0.1)) / 0.607 as spread_ns,
-    quantile_cont(more_ns, 0.25) as base_ns,
-    quantile_cont(compute_ns, 0.25) as compute_ns,
-    quantile_cont(copy_ns, 0.25) as copy_ns,
-    quantile_cont(idle_ns, 0.25) as idle_ns,
+    lower_spread(quantile_cont(more_ns, job_base_part()), quantile_cont(more_ns, job_low_part())) as spread_ns,
+    quantile_cont(more_ns, job_base_part()) as base_ns,
+    quantile_cont(compute_ns, job_base_part()) as compute_ns,
+    quantile_cont(copy_ns, job_base_part()) as copy_ns,
+    quantile_cont(idle_ns, job_base_part()) as idle_ns,
     median(rise_ns) as rise_ns,
-    1.4826 * mad(rise_ns) as rise_spread_ns
+    spread_of_mad(mad(rise_ns)) as rise_spread_ns
   from summed
 ),
 judged as (

@@ -8,7 +8,7 @@
 --   operation: all_reduce, all_gather, reduce_scatter, broadcast, send_recv or other
 --   bytes: size of the message; null when unknown (B)
 --   transfer_ns: how long one takes, typically (ns)
---   usual_ns: the same over the communicators alike (ns)
+--   usual_ns: the same over the communicators alike, of two the faster one's (ns)
 --   alike: how many communicators are alike
 --   each: how many an iteration has
 create view job_link as
@@ -26,7 +26,7 @@ with own as (
 beside as (
   select
     *,
-    median(transfer_ns) over w as usual_ns,
+    quantile_disc(transfer_ns, 0.5) over w as usual_ns,
     count(*) over w as alike
   from own
   window w as (partition by operation, bytes, ranks)

@@ -1,5 +1,5 @@
 -- How much more than the others a rank of a job does itself in an iteration, whatever it waits: between its
--- collectives. The others are the quarter of the ranks that does least, since up to half of the ranks may be slow.
+-- collectives. The others are the ranks that do least (`job_base_part`).
 --   member: references job_rank
 --   loop: references loop, of the reference rank
 --   step: 0 for the first iteration analysed
@@ -23,8 +23,8 @@ select
   loop,
   step,
   own_ns,
-  quantile_cont(own_ns, 0.25) over (partition by step) as base_ns,
-  own_ns - quantile_cont(own_ns, 0.25) over (partition by step) as more_ns,
+  quantile_cont(own_ns, job_base_part()) over (partition by step) as base_ns,
+  own_ns - quantile_cont(own_ns, job_base_part()) over (partition by step) as more_ns,
   compute_ns,
   copy_ns,
   idle_ns,

@@ -53,7 +53,7 @@ def unfit(rule: Rule, rows: Sequence[Row], loops: AbstractSet[int], ends: Mappin
                 return f"gives {ids!r:.40} as {name}; it must be a list of ids"
             if ids and max(ids) >= ends.get(name, _IDS):
                 return f"gives {max(ids)} in {name}; there is no such id"
-        for name in ("share", "recoverable", "recoverable_low", "recoverable_high"):
+        for name in ("share", "share_low", "share_high", "recoverable", "recoverable_low", "recoverable_high"):
             part = row.get(name)
             if part is not None and not (_is_number(part) and 0 <= part <= 1):
                 return f"gives {part!r:.40} as {name}; it must be a number from 0 to 1"

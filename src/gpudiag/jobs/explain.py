@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gpudiag.errors import GpudiagError
 from gpudiag.evaluate.engine import Known, evaluate
-from gpudiag.jobs import matching, places, tables
+from gpudiag.jobs import matching, places, table_rows
 from gpudiag.jobs.given import JobFiles
 from gpudiag.jobs.overview import overview
 from gpudiag.jobs.rank_waits import JobCollectives, RankWaits, pace, waits
@@ -56,7 +56,9 @@ class MatchedJob:
                 known = Known.of(library, store)
                 rules = [rule for rule in library.packaged_rules if rule.about == "job"]
                 outcomes = [evaluate(rule, store, library, known) for rule in rules]
-                return outcomes, overview(store, matching.missing(self.job.ranks))
+                return outcomes, overview(
+                    store, matching.missing(self.job.ranks), int(library.setting_values["job_parts"])
+                )
             finally:
                 store.close()
 
@@ -65,7 +67,7 @@ class MatchedJob:
         database.load_settings(store, library.setting_values)
         database.load_macros(store, library.views)
         places.copy_loop(con, store, loop)
-        tables.write(store, self.job, self.found, self.met, self.reference, loop, bounds)
+        table_rows.write(store, self.job, self.found, self.met, self.reference, loop, bounds)
         places.write(con, store, self.reference, loop)
         database.load_views(store, library.job_views, side_by_side=False, with_macros=False)
         database.lock(store)
@@ -88,9 +90,10 @@ def matched(given: JobFiles, options: Options) -> MatchedJob | None:
     with stage("match ranks"):
         options.progress("comparing ranks")
         ranks = matching.ordered([one for held in by_file for one in held])
-        job = matching.matched(ranks, _limits(load_library(options)))
+        library = load_library(options)
+        job = matching.matched(ranks, _limits(library))
         found, met = waits(job)
-    reference = pace(found, len(ranks))
+    reference = pace(found, len(ranks), library.setting_values["job_warm_share"])
     file = next(path for path, held in zip(given.ranks, by_file, strict=True) if ranks[reference] in held)
     return MatchedJob(job, found, met, reference, file)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 Connection = duckdb.DuckDBPyConnection
 PART = "rank"
 """Name of the cached summary, and of its memo's one part."""
-
-_WARM = 1 / 3  # of the collectives: kernels are compared after that, when all ranks are warm
-_KERNELS = 60
 
 
 def summarise(path: Path, options: Options) -> tuple[RankSummary, ...]:
@@ -83,7 +80,8 @@ def of_store(con: Connection, library: Library) -> tuple[RankSummary, ...]:
     """The ranks in a store whose canonical tables are filled; no view is needed."""
     database.load_settings(con, library.setting_values)
     database.load_macros(con, library.views)
-    return tuple(_rank(con, process) for (process,) in con.execute(_PROCESSES).fetchall())
+    settings = library.setting_values
+    return tuple(_rank(con, process, settings) for (process,) in con.execute(_PROCESSES).fetchall())
 
 
 _PROCESSES = "select distinct o.process from collective c join gpu_op o on o.id = c.gpu_op order by 1"
@@ -103,7 +101,7 @@ from gpu_op o left join name n on n.id = o.name where o.process = ? and o.device
 """
 
 
-def _rank(con: Connection, process: int) -> RankSummary:
+def _rank(con: Connection, process: int, settings: Mapping[str, float]) -> RankSummary:
     about = con.execute(_ABOUT, [process]).fetchall()[0]
     own = con.execute(_OWN, {"process": process}).fetchnumpy()
     operations = tuple(sorted(set(own["operation"].tolist())))
@@ -120,11 +118,11 @@ def _rank(con: Connection, process: int) -> RankSummary:
     for channel, name in zip(columns["channel"].tolist(), np.ma.filled(own["name"], "").tolist(), strict=True):
         if name and isinstance(name, str):
             named.setdefault(channel, name)
-    since = int(start[int(len(start) * _WARM)])
+    warm = int(len(start) * settings["job_warm_share"])
     return RankSummary(
         file=about[0], pid=about[1], rank=about[2], host=about[3], device=gpu[0], gpu=gpu[1], began=_began(con),
         content=_content(start, end), groups=named, operations=operations,
-        kernels=_kernels(work, since, int(end[-1])), kernels_from=int(len(start) * _WARM),
+        kernels=_kernels(work, int(start[warm]), int(end[-1]), int(settings["job_kernels"])), kernels_from=warm,
         collectives={name: columns[name] for name in ARRAYS},
     )  # fmt: skip
 
@@ -188,11 +186,11 @@ class _Cover:
         return self._until(end) - self._until(start)
 
 
-def _kernels(work: dict[str, Any], since: int, until: int) -> dict[str, int]:
-    """Time of the longest kernels from one moment to another, by short name (ns)."""
+def _kernels(work: dict[str, Any], since: int, until: int, most: int) -> dict[str, int]:
+    """Time of the longest kernels from one moment to another, by short name, at most so many (ns)."""
     chosen = (work["start"] >= since) & (work["start"] < until) & (np.asarray(work["class"]) == "compute")
     names: Sequence[str] = np.asarray(work["name"])[chosen].tolist()
     spent: dict[str, int] = {}
     for name, ns in zip(names, (work["end"] - work["start"])[chosen].tolist(), strict=True):
         spent[name] = spent.get(name, 0) + int(ns)
-    return dict(sorted(spent.items(), key=lambda item: (-item[1], item[0]))[:_KERNELS])
+    return dict(sorted(spent.items(), key=lambda item: (-item[1], item[0]))[:most])

@@ -7,6 +7,7 @@ two captures are not of one run.
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +16,11 @@ import numpy as np
 
 from gpudiag.errors import GpudiagError
 from gpudiag.jobs.rank_summary import Ints, RankSummary
+
+_SPANS = 8
+"""Spreads of ends by which the times of one communicator's collectives, first to last, may differ on two ranks: with
+clocks that drift apart evenly, half of the ends then lie further apart than the spread that is allowed.
+"""
 
 Key = tuple[str, int]
 """The communicator's name ("" where the capture has none), and which of its streams."""
@@ -125,14 +131,26 @@ def _communicators(channels: Sequence[Channel], limits: MatchLimits, *, named: b
 
 
 def _grouped(channels: Sequence[Channel], limits: MatchLimits, spread_ns: float) -> list[tuple[Channel, ...]]:
+    """Channels by the distances between their ends, in time linear in the channels where all captures are whole.
+
+    As many collectives over another time are of another communicator: clocks that drift apart by more than that while
+    the job runs do not end together either.
+    """
     groups: list[list[Channel]] = []
+    by_count: dict[int, list[list[Channel]]] = defaultdict(list)
+    by_span: dict[tuple[int, int], list[list[Channel]]] = defaultdict(list)
     for channel in channels:
-        # Neighbours mostly share a communicator: the latest group is tried first.
-        group = next((group for group in reversed(groups) if _together(group[0], channel, limits, spread_ns)), None)
+        count, span = len(channel.at), round(float(channel.end[-1] - channel.end[0]) / (_SPANS * spread_ns))
+        alike = [group for near in (span, span - 1, span + 1) for group in by_span.get((count, near), ())]
+        clipped = (group for n, of_n in by_count.items() if n != count for group in of_n)
+        near_by = itertools.chain(alike, clipped)
+        group = next((group for group in near_by if _together(group[0], channel, limits, spread_ns)), None)
         if group is None:
-            groups.append([channel])
-        else:
-            group.append(channel)
+            group = []
+            groups.append(group)
+            by_count[count].append(group)
+            by_span[count, span].append(group)
+        group.append(channel)
     return [tuple(group) for group in groups]
 
 

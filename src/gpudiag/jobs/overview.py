@@ -10,22 +10,23 @@ from gpudiag.model import Job, JobCollective, JobRank
 from gpudiag.text.format import clean
 
 Connection = duckdb.DuckDBPyConnection
-COLUMNS = 24
-"""Parts of the recording that the picture of a job shows."""
 
-_COLLECTIVES = 6
+_COLLECTIVES = 6  # kinds of them that the report lists
 _DIGITS = 4
 
 
-def overview(con: Connection, missing: Sequence[int]) -> Job | None:
-    """The job whose tables and views are in the store; None where no iteration of it holds a collective."""
+def overview(con: Connection, missing: Sequence[int], parts: int) -> Job | None:
+    """The job whose tables and views are in the store; None where no iteration of it holds a collective.
+
+    missing: numbers of ranks not given; parts: of the recording, for how each rank fares over time.
+    """
     row = con.execute(_WHOLE).fetchall()[0]
     ranks, hosts, reference, iterations, iteration_ns, wait_ns = row
     if not iterations:
         return None
     saved = con.execute(_AT_MEDIAN).fetchall()[0][0] or 0.0
     over_time: dict[int, list[float]] = {}
-    for member, _, more in con.execute(_OVER_TIME, {"columns": min(COLUMNS, iterations)}).fetchall():
+    for member, _, more in con.execute(_OVER_TIME, {"parts": min(parts, iterations)}).fetchall():
         over_time.setdefault(member, []).append(round(float(more), _DIGITS))
     members = tuple(
         JobRank(
@@ -65,7 +66,7 @@ select sum(ns) / count(distinct step) from (
 """
 _OVER_TIME = """
 select member, part, avg(more_ns / iteration_ns) as more
-from (select *, ntile($columns) over (partition by member order by step) as part from job_work)
+from (select *, ntile($parts) over (partition by member order by step) as part from job_work)
 group by member, part order by member, part
 """
 _MEMBERS = """

@@ -89,9 +89,12 @@ def _of_group(job: Matched, number: int, group: tuple[Channel, ...]) -> tuple[li
     )
 
 
-def pace(found: RankWaits, ranks: int) -> int:
-    """The rank that the others wait for: the one that waits least itself, over the later two thirds of the job."""
-    since = np.quantile(found.end, 1 / 3, method="lower") if len(found.end) else 0
+def pace(found: RankWaits, ranks: int, warm_share: float) -> int:
+    """The rank that the others wait for: the one that waits least itself, once all are warm.
+
+    warm_share: part of the job's collectives before that.
+    """
+    since = np.quantile(found.end, warm_share, method="lower") if len(found.end) else 0
     late = found.end >= since
     waited = np.bincount(found.member[late], weights=found.exposed_wait[late], minlength=ranks)
     return int(np.argmin(waited))

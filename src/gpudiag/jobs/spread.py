@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 Found = tuple[RankSummary, ...]
+_ANSWERS_WITHIN = "20s"
 _TRIES = 3
 """The number of times that a file is read: what ends three workers would end a fourth."""
 
@@ -113,7 +114,7 @@ def _cluster(options: Options, workers: int) -> Iterator[Client]:
         ) from None
     if options.scheduler:
         try:
-            client = Client(options.scheduler, timeout="20s", set_as_default=False)
+            client = Client(options.scheduler, timeout=_ANSWERS_WITHIN, set_as_default=False)
         except (OSError, ValueError) as error:
             raise GpudiagError(f"{options.scheduler}: no Dask scheduler answers there ({error}); check it.") from None
         try:

@@ -630,3 +630,18 @@ def test_damaged_pages_give_one_sentence(export: Export, tmp_path: Path) -> None
     broken.write_bytes(bytes(data))
     with pytest.raises(GpudiagError, match=r"^[^\n]*broken\.sqlite: [^\n]*$"):
         read(broken, tmp_path)
+
+
+@pytest.mark.parametrize("facts", [{"Hostname": "node7"}, {"CpuCores": "8"}])
+def test_of_a_machine_its_name_is_kept_and_nothing_else(tmp_path: Path, facts: dict[str, str]) -> None:
+    export = Export(tmp_path / "a.sqlite")
+    secret = {"DeviceEnvironment": "TOKEN=canary"}
+    columns = "globalVid, devStateName, name TEXT, nameEnum, value TEXT"
+    export.table("TARGET_INFO_SYSTEM_ENV", columns, [(1, "", name, 1, text) for name, text in (secret | facts).items()])
+    export.calls([(100, 120, tid(PID_A), 1, 0)])
+    export.kernels([(130, 180, PID_A, 1)])
+    con = create()
+    ingest(export.path, con, tmp_path)
+    assert con.execute("select host from input").fetchall() == [(facts.get("Hostname"),)]
+    tables = [name for (name,) in con.execute("select table_name from duckdb_tables()").fetchall()]
+    assert not [name for name in tables if "canary" in str(con.execute(f'from "{name}"').fetchall())]

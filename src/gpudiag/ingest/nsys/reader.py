@@ -118,9 +118,9 @@ def _input(capture: ids.Capture, file: str) -> None:
 
 
 def _host(capture: ids.Capture) -> str | None:
-    """Return the machine's name, where the file states one."""
-    rows = capture.source.rows("TARGET_INFO_SYSTEM_ENV", texts("name", "value"))
-    return next((value for name, value in rows if name == "Hostname" and value), None)
+    """Return the machine's name, where the file states one; the environment in the same table stays unread."""
+    rows = capture.source.rows("TARGET_INFO_SYSTEM_ENV", texts("name", "value"), "name = 'Hostname'")
+    return next((value for _, value in rows if value), None)
 
 
 def _clock_offset(capture: ids.Capture) -> int | None:

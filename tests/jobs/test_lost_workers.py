@@ -1,0 +1,74 @@
+"""A worker that is killed while it reads costs its files a second reading, and nothing else."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpudiag.errors import GpudiagError
+from gpudiag.jobs import spread
+from gpudiag.jobs.rank_summary import packed
+from gpudiag.options import Options
+from paths import ROOT
+
+CAPTURES = ROOT / "fixtures" / "captures" / "ddp_one_bucket"
+pytestmark = [pytest.mark.slow, pytest.mark.capture]
+
+
+@pytest.fixture
+def ranks(tmp_path: Path) -> list[Path]:
+    """A rank's capture several times over: reading them is what is tested, and summaries do not compare ranks."""
+    files = [tmp_path / f"rank{number}.sqlite.xz" for number in range(6)]
+    for number, file in enumerate(files):
+        shutil.copyfile(CAPTURES / f"slow.rank{number % 2}.sqlite.xz", file)
+    return files
+
+
+def killer(times: int) -> tuple[Callable[[str], None], list[int]]:
+    """Progress that kills a worker as often as that, each time that a file has been read; and whom it killed."""
+    killed: list[int] = []
+
+    def progress(said: str) -> None:
+        alive = [worker for worker in multiprocessing.active_children() if worker.pid not in killed]
+        if len(killed) < times and said.startswith("read ") and alive:
+            os.kill(alive[0].pid or 0, signal.SIGKILL)
+            killed.append(alive[0].pid or 0)
+
+    return progress, killed
+
+
+def bytes_of(files: list[Path], options: Options) -> list[bytes]:
+    return [packed(found) for found in spread.summaries(files, options)]
+
+
+def test_processes_that_are_killed_leave_nothing_out(ranks: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spread, "_has_dask", lambda: False)
+    alone = bytes_of(ranks, Options(cached=False))
+    progress, killed = killer(1)
+    assert bytes_of(ranks, Options(progress=progress, cached=False, workers=2)) == alone
+    assert len(killed) == 1
+
+
+def test_workers_of_a_cluster_that_are_killed_do_so_too(ranks: list[Path]) -> None:
+    pytest.importorskip("distributed", reason="Dask is an extra")
+    alone = bytes_of(ranks, Options(cached=False))
+    progress, killed = killer(1)
+    assert bytes_of(ranks, Options(progress=progress, cached=False, workers=2)) == alone
+    assert len(killed) == 1
+
+
+def test_what_ends_every_worker_is_one_sentence(ranks: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spread, "_has_dask", lambda: False)
+    monkeypatch.setattr(spread, "_work", _die)
+    with pytest.raises(GpudiagError, match="workers were killed while they read it or others"):
+        spread.summaries(ranks[:2], Options(cached=False, workers=2))
+
+
+def _die(_: Path, __: Options) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -42,10 +42,19 @@ def plant(kind: str, ranks: int, random: np.random.Generator) -> Plant:
     if kind in ("slow host", "slow link"):
         return Plant(kind, host=int(random.integers(max(1, ranks // host_size(ranks)))), strength=strength)
     count = int(random.integers(2, max(3, min(6, ranks // 4 + 1)))) if kind == "several slow ranks" else 1
-    chosen = tuple(sorted(int(rank) for rank in random.choice(ranks, count, replace=False)))
+    chosen = _chosen(ranks, count, random)
     each = tuple(float(np.clip(strength * random.uniform(0.5, 1.0), LEAST, MOST)) for _ in chosen)
     each = (strength, *each[1:])
     return Plant(kind, ranks=chosen, strength=strength, strengths=each)
+
+
+def _chosen(ranks: int, count: int, random: np.random.Generator) -> tuple[int, ...]:
+    """Some of the ranks, on hosts that each have others, too: ranks that fill a host would be a slow host."""
+    while True:
+        chosen = tuple(sorted(int(rank) for rank in random.choice(ranks, count, replace=False)))
+        hosts = [rank // host_size(ranks) for rank in chosen]
+        if max(map(hosts.count, hosts)) < host_size(ranks):
+            return chosen
 
 
 def host_size(ranks: int) -> int:

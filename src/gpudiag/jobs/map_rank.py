@@ -68,7 +68,9 @@ def _read(path: Path, options: Options) -> tuple[RankSummary, ...]:
     size = size_of(path)
     library = load_library(options)
     with work_folder() as folder:
-        con = database.create(str(folder / "rank.duckdb"), memory=database_bytes(options.memory_limit, size))
+        # Workers read many ranks side by side: more threads for each would only wait for one another.
+        memory = database_bytes(options.memory_limit, size)
+        con = database.create(str(folder / "rank.duckdb"), memory=memory, threads=1)
         try:
             ingest(path, con, folder, lambda _: None)
             return of_store(con, library)

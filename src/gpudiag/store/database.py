@@ -36,13 +36,16 @@ _FOR_LARGE = (
 )
 
 
-def create(path: str = ":memory:", *, memory: int | None = None, small: bool = False) -> Connection:
+def create(
+    path: str = ":memory:", *, memory: int | None = None, small: bool = False, threads: int | None = None
+) -> Connection:
     """A new store with all canonical tables, empty. `path` is a file that does not exist yet, or `:memory:`.
 
     memory: bytes that the database may hold; what is more goes to files beside `path`.
     small: planning will take longer than computing, so use one thread a query and skip what only pays on much data.
+    threads: of a query, where the process shares its cores with others that do the same; all cores by default.
     """
-    con = _connected(path, memory=memory, threads=1 if small else None)
+    con = _connected(path, memory=memory, threads=1 if small else threads)
     # Most stores are thrown away: the one that is kept is written to its file once, by whoever keeps it.
     con.execute("set checkpoint_threshold = '1TB'; pragma disable_checkpoint_on_shutdown")
     if small:

@@ -1,0 +1,149 @@
+"""The page docs/jobs.md."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from evaluation.jobs.plants import KINDS, LEAST, MOST
+from evaluation.jobs.score import LISTED, SHOWN
+from evaluation.price_page import table
+
+Row = Mapping[str, Any]
+
+NOTICE = "<!-- Written by `python -m evaluation.jobs`; change the rules or the generated jobs instead. -->"
+
+_INTRODUCTION = f"""
+Jobs of 8 to 1,024 ranks that nobody ran: **generated** at run time by [`evaluation/jobs`](../evaluation/jobs) out of
+the two real ranks of one recording, whose work, clocks, ids and hosts are varied. They show whether the comparison of
+ranks names what is slow, and how its cost grows. They say nothing about programs; those are on
+[the other pages](how-often-right.md).
+
+A job is simulated collective by collective: each rank works, joins, and all leave once the last one has joined and the
+message has travelled. A cause is planted that makes an iteration {LEAST:.0%} to {MOST:.0%} longer; where and by how
+much is drawn by a seed. The rules' constants were set on jobs of seeds below 1,000; those below have seeds from 1,000
+on, and were generated for this page only. *Named* means that the finding for this kind of cause says which ranks, which
+host or which link. Causes of less than {LISTED:.0%} are *shown* where a finding names them, or where the report's table
+of the {SHOWN} ranks that do most more than the others has one of their ranks.
+""".strip()
+
+
+def page(known: Mapping[str, Any]) -> str:
+    """The whole page."""
+    jobs: Sequence[Row] = known["jobs"]
+    lines = [
+        NOTICE,
+        "# Generated jobs of many ranks",
+        _INTRODUCTION,
+        "## What is named",
+        _named(jobs),
+        "## By kind of cause",
+        _kinds(jobs),
+        _missed(jobs),
+        "## What it costs",
+        _costs(known["costs"]) if known["costs"] else "Not measured yet.",
+    ]
+    return "\n\n".join(line for line in lines if line) + "\n"
+
+
+def _of(jobs: Sequence[Row], right: Callable[[Row], bool]) -> str:
+    return f"{sum(map(right, jobs))} of {len(jobs)}" if jobs else ""
+
+
+def _parts(jobs: Sequence[Row]) -> tuple[list[Row], list[Row], list[Row]]:
+    """Those with a cause above the limit, those with one below it, and the balanced ones."""
+    planted = [one for one in jobs if one["kind"] != "balanced"]
+    return (
+        [one for one in planted if one["strength"] >= LISTED],
+        [one for one in planted if one["strength"] < LISTED],
+        [one for one in jobs if one["kind"] == "balanced"],
+    )
+
+
+def _cells(jobs: Sequence[Row]) -> list[str]:
+    strong, weak, balanced = _parts(jobs)
+    return [
+        _of(strong, lambda one: one["named"]),
+        _of(strong, lambda one: one["first"]),
+        _of(weak, lambda one: one["named"] or one["place"] or one["shown"]),
+        _of(balanced, lambda one: not one["false"]),
+        _of(strong + weak, lambda one: bool(one["false"])),
+        _error(strong),
+    ]
+
+
+_HEAD = [
+    f"named, of {LISTED:.0%} or more", "as the first about ranks", f"shown, of less than {LISTED:.0%}",
+    "balanced and quiet", "another rank blamed", "median error of the price",
+]  # fmt: skip
+
+
+def _named(jobs: Sequence[Row]) -> str:
+    sizes = sorted({one["ranks"] for one in jobs})
+    rows = [[f"{size:,}", *_cells([one for one in jobs if one["ranks"] == size])] for size in sizes]
+    return table(["ranks", *_HEAD], [*rows, ["**all**", *_cells(jobs)]])
+
+
+def _kinds(jobs: Sequence[Row]) -> str:
+    return table(["cause", *_HEAD], [[kind, *_cells([one for one in jobs if one["kind"] == kind])] for kind in KINDS])
+
+
+def _error(jobs: Sequence[Row]) -> str:
+    """How far the time that is left after the fix is from the simulated one; of bounds there is no error."""
+    errors = [
+        abs((1 - one["share"]) / (1 - one["worth"]) - 1)
+        for one in jobs
+        if one["share"] is not None and one["kind"] not in ("slow link", "pauses")
+    ]
+    return f"{statistics.median(errors):.1%}" if errors else ""
+
+
+def _missed(jobs: Sequence[Row]) -> str:
+    strong, _, _ = _parts(jobs)
+    missed = [one for one in strong if not one["named"]]
+    if not missed:
+        return ""
+    said = [
+        f"{one['kind']} of {one['strength']:.1%} among {one['ranks']:,} (seed {one['seed']}): "
+        + ("the rank is named, under another cause" if one["place"] else "shown" if one["shown"] else "not named")
+        for one in missed
+    ]
+    return "Not named as what they are:\n\n" + "\n".join(f"* {one}" for one in said)
+
+
+def _costs(costs: Mapping[str, Any]) -> str:
+    rows = [_grown(one) for part in ("small", "large") for one in costs[part]]
+    small, large, workers = costs["small"], costs["large"], costs["workers"]
+    one, two = workers["one"], workers["two"]
+    return f"""
+CPU seconds of one process, the rank that is shown in full included. *Comparing* is all that needs more than one rank.
+
+{table(["ranks", "a rank", "in all", "reading a rank", "comparing", "of reading"], rows)}
+
+CPU time is linear in the ranks: R² is {_r2(small):.4f} up to {small[-1]["ranks"]} small ranks, {_r2(large):.4f} up to
+{large[-1]["ranks"]} large ones.
+
+Two workers read and compare {workers["ranks"]} of the large ranks in {two["wall_s"]:.1f} s, one in
+{one["wall_s"]:.1f} s: {one["wall_s"] / two["wall_s"]:.2f} times, the median of three by turns, on two cores with a load
+of {workers["load"]:.1f}. A worker takes {two["worker_mb"]:.0f} MB at most.
+""".strip()
+
+
+def _grown(one: Row) -> list[str]:
+    return [
+        f"{one['ranks']}",
+        f"{one['rank_mb']:.1f} MB",
+        f"{one['cpu_s']:.1f} s",
+        f"{one['read_s'] / one['ranks']:.2f} s",
+        f"{one['reduce_s']:.2f} s",
+        f"{one['reduce_s'] / one['read_s']:.1%}",
+    ]
+
+
+def _r2(costs: Sequence[Row]) -> float:
+    ranks = np.array([one["ranks"] for one in costs], dtype=float)
+    spent = np.array([one["cpu_s"] for one in costs], dtype=float)
+    return float(np.corrcoef(ranks, spent)[0, 1] ** 2)

@@ -171,7 +171,7 @@ def rule_format_page(known: Library) -> str:
         ),
         "\nReserved columns of a query: `loop`, `nvtx_path`, `kernel`; the id lists `api_calls`,",
         "`gpu_ops`, `ranges`, `profiles`, `idle_intervals`; `share` (of the loop, or of what was profiled) and",
-        "`recoverable` (of the selected kernels). A rule `about: job` gives `share_low` and `share_high` beside `share`:",
+        "`recoverable` (of the selected kernels). A rule `about: job` gives `share_low` and `share_high` with `share`:",
         "the least and the most that its fix is worth, its price's interval, since no replay spans all ranks.",
     ]
     lines += _TEST

@@ -1,4 +1,4 @@
-"""How the cost of a job grows with its ranks, and what workers save: measured on balanced generated jobs."""
+"""Costs of a job by the number of its ranks, and with workers: measured on balanced generated jobs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _grown(repeats: int, ranks: int) -> dict[str, Any]:
 
 
 def _workers() -> dict[str, Any]:
-    """Seconds with one and with two workers, of the large ranks; by turns, so that both meet the same machine."""
+    """Seconds with one and two workers, of the large ranks; one after the other, since others use the machine, too."""
     found: dict[int, list[dict[str, Any]]] = {1: [], 2: []}
     with _job(LARGE, SIDE_BY_SIDE) as files:
         for _ in range(RUNS):

@@ -92,7 +92,7 @@ def _kinds(jobs: Sequence[Row]) -> str:
 
 
 def _error(jobs: Sequence[Row]) -> str:
-    """How far the time that is left after the fix is from the simulated one; of bounds there is no error."""
+    """Median distance of the time that is left after the fix from the simulated one; of bounds there is none."""
     errors = [
         abs((1 - one["share"]) / (1 - one["worth"]) - 1)
         for one in jobs
@@ -127,7 +127,7 @@ CPU time is linear in the ranks: R² is {_r2(small):.4f} up to {small[-1]["ranks
 {large[-1]["ranks"]} large ones.
 
 Two workers read and compare {workers["ranks"]} of the large ranks in {two["wall_s"]:.1f} s, one in
-{one["wall_s"]:.1f} s: {one["wall_s"] / two["wall_s"]:.2f} times, the median of three by turns, on two cores with a load
+{one["wall_s"]:.1f} s: {one["wall_s"] / two["wall_s"]:.2f} times, the median of three each, on two cores with a load
 of {workers["load"]:.1f}. A worker takes {two["worker_mb"]:.0f} MB at most.
 """.strip()
 

@@ -32,9 +32,10 @@ def overview(con: Connection, missing: Sequence[int], parts: int) -> Job | None:
         JobRank(
             label=clean(label), rank=rank, file=clean(file), host=clean(host) if host else None,
             more=round(float(more), _DIGITS), waits=round(float(waits), _DIGITS), slow=bool(slow),
-            over_time=tuple(over_time.get(member, ())),
+            over_time=tuple(over_time.get(member, ())), computes_ms=_ms(compute), copies_ms=_ms(copy),
+            nothing_to_do_ms=_ms(idle),
         )
-        for member, label, rank, file, host, more, waits, slow in con.execute(_MEMBERS).fetchall()
+        for member, label, rank, file, host, more, waits, slow, compute, copy, idle in con.execute(_MEMBERS).fetchall()
     )  # fmt: skip
     collectives = tuple(
         JobCollective(
@@ -48,6 +49,10 @@ def overview(con: Connection, missing: Sequence[int], parts: int) -> Job | None:
         iteration_ms=iteration_ns / 1e6, waiting=wait_ns / iteration_ns, at_median_ms=(iteration_ns - saved) / 1e6,
         missing=tuple(missing), collectives=collectives, members=members,
     )  # fmt: skip
+
+
+def _ms(ns: float) -> float:
+    return round(ns / 1e6, _DIGITS)
 
 
 _WHOLE = """
@@ -71,7 +76,8 @@ group by member, part order by member, part
 """
 _MEMBERS = """
 select r.id, r.label, r.rank, r.file, r.host, coalesce(j.more_ns / j.iteration_ns, 0),
-    coalesce(j.wait_ns / j.iteration_ns, 0), coalesce(j.late or j.degrades, false)
+    coalesce(j.wait_ns / j.iteration_ns, 0), coalesce(j.late or j.degrades, false),
+    coalesce(j.compute_ns, 0), coalesce(j.copy_ns, 0), coalesce(j.idle_ns, 0)
 from job_rank r left join job_late j on j.member = r.id order by r.id
 """
 _KINDS = """

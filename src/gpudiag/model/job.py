@@ -20,6 +20,11 @@ class JobRank(Frozen):
     )
     waits: float = Field(description="how long its GPU only waits for other ranks, the mean of its iterations")
     slow: bool = Field(default=False, description="whether the others wait for it")
+    computes_ms: float = Field(default=0.0, description="of an iteration, in which its GPU computes, the mean")
+    copies_ms: float = Field(default=0.0, description="in which its GPU only copies")
+    nothing_to_do_ms: float = Field(
+        default=0.0, description="in which its GPU has nothing to do, because its host launched nothing"
+    )
     over_time: tuple[float, ...] = Field(
         default=(), description="`more` in equal parts of the recording, from the first to the last"
     )

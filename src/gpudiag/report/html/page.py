@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from gpudiag.model import Finding, Loop, Report
 from gpudiag.report import markdown
-from gpudiag.report.html import fix_preview, kinds, roofline, tables, track
+from gpudiag.report.html import fix_preview, kinds, ranks, roofline, tables, track
 from gpudiag.report.html.markup import asset, block, digest, environment, inline, trusted
 from gpudiag.report.wording import unclaimed_words, words
 from gpudiag.text import escape
@@ -81,6 +81,8 @@ def render(report: Report, picture: Picture | None = None) -> str:
         "stalls": [kernel for kernel in seen["explained_kernels"] if kernel.stalls],
         "before_findings": block(markdown.section("before_findings", seen)),
         "findings": findings,
+        "job_text": block(markdown.section("job", seen)),
+        "job": ranks.view(report.job) if report.job else None,
         "gain_kinds": kinds.GAIN,
         "gain_legend": [kind for kind in kinds.GAIN if any(_has(summary["bar"], kind) for summary in findings)],
         "rest": [(name, text) for name, _, text in rest if text],
@@ -92,6 +94,7 @@ def render(report: Report, picture: Picture | None = None) -> str:
 def _contents(view: Mapping[str, Any], rest: Mapping[str, str]) -> list[Link]:
     links = [
         Link("findings", "Findings", len(view["findings"])) if view["findings"] else None,
+        Link("ranks", "Ranks", view["report"].job.ranks) if view["job_text"] else None,
         Link("timeline", "Timeline"),
         Link("after", "After the first fix") if view["preview"] else None,
         Link("time", "Time") if view["budgets"] else None,

@@ -27,7 +27,13 @@ FIRST_SEED = 1_000
 """Seeds from here on are scored; the constants were set on jobs of smaller ones."""
 
 REPEATS = 2
-JOBS: dict[int, tuple[int, tuple[str, ...]]] = {8: (12, KINDS), 64: (5, KINDS), 256: (1, KINDS), 1_024: (1, KINDS[:2])}
+LARGE = ("balanced", "slow rank", "several slow ranks", "slow host", "slow link")
+JOBS: dict[int, tuple[int, tuple[str, ...]]] = {
+    8: (12, KINDS),
+    64: (3, KINDS),
+    256: (1, LARGE),
+    1_024: (1, ("several slow ranks",)),
+}
 """By the number of ranks: how many jobs of each kind, and the kinds."""
 
 

@@ -11,10 +11,12 @@ from gpudiag.model import (
     BudgetChange,
     Diff,
     FindingChange,
+    JobChange,
     KernelChange,
     LoopChange,
     Place,
     ProfileChange,
+    RankChange,
     Ratio,
     Side,
     Times,
@@ -217,3 +219,20 @@ def test_long_names_that_differ_in_the_middle_are_numbered() -> None:
     kernels = tuple(KernelChange(name=name, state="changed", base_ms=1.0, head_ms=2.0) for name in names)
     page = diffpage.markdown(diff(loops=(loop(kernels=kernels),)))
     assert len({line for line in page.splitlines() if line.startswith("| `f<")}) == 3
+
+
+def test_a_job_has_a_table_of_the_ranks_that_changed() -> None:
+    job = JobChange(
+        base_ranks=1024, head_ranks=1024, base_iteration_ms=10.0, head_iteration_ms=12.5, base_waiting=0.02,
+        head_waiting=0.2, base_at_median_ms=9.9, head_at_median_ms=9.9, base_reference="rank 3", head_reference=EVIL,
+        ranks=(
+            RankChange(label=EVIL, state="new", base_more=0.0, head_more=0.25),
+            RankChange(label="rank 7", state="gone", base_more=0.1),
+        ),
+    )  # fmt: skip
+    page = diffpage.parts(diff(job=job))["job"]
+    assert "| ranks | 1,024 | 1,024 |" in page
+    assert "| slow now | 0 % | 25 % |" in page
+    assert "| `rank 7` | no longer slow | 10 % |  |" in page
+    assert "rank 7: no longer slow\n" in diffpage.text(diff(job=job))
+    assert diffpage.parts(diff())["job"] == ""

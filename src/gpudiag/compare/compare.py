@@ -11,6 +11,7 @@ from gpudiag.compare import (
     compatibility,
     given_times,
     hidden_causes,
+    jobs,
     loop_matching,
     loops,
     profiles,
@@ -92,12 +93,14 @@ def _timelines(
     state = change_state.whole(
         change_state.state(ratio, same_work=narrow, settings=settings), (change.state for change in changes)
     )
-    summary = (*compatibility.parts(*middle), *compatibility.notes(*sides, pairs, settings), *doubted)
+    summary = (
+        *compatibility.parts(*middle), *jobs.notes(*middle), *compatibility.notes(*sides, pairs, settings), *doubted,
+    )  # fmt: skip
     matched = {id(loop) for pair in pairs for loop in (pair.base, pair.head)}
     return Diff(
         tool=Tool(version=__version__), state=state, text=sentences.loops(state, changes, ratio),
         notes=summary, base=sides[0], head=sides[1], ratio=ratio,
-        loops=tuple(changes),
+        loops=tuple(changes), job=jobs.change(*middle, settings),
         base_only=tuple(loop.name for loop in middle[0].run.loops if id(loop) not in matched),
         head_only=tuple(loop.name for loop in middle[1].run.loops if id(loop) not in matched),
         findings=causes.changes(*middle, pairs, settings, budget_parts, _quiet(state, changes, middle[0])),

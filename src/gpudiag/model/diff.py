@@ -165,6 +165,33 @@ class ProfileChange(Frozen):
     head_facts: dict[str, float | str | None] = Field(default_factory=dict)
 
 
+class RankChange(Frozen):
+    """A rank of a job that others wait for on either side, or whose work beside theirs changed."""
+
+    label: str
+    state: Literal["new", "gone", "still", "moved"] = Field(
+        description="slow in head only, in base only, in both, or in neither"
+    )
+    base_more: float | None = Field(default=None, description="more work than the others', of an iteration, 0 to 1")
+    head_more: float | None = None
+
+
+class JobChange(Frozen):
+    """Two jobs of many ranks, as recorded: the rest of the comparison is of the rank that each shows in full."""
+
+    base_ranks: int
+    head_ranks: int
+    base_iteration_ms: float
+    head_iteration_ms: float
+    base_waiting: float = Field(description="part of an iteration that a rank only waits for others, on average")
+    head_waiting: float
+    base_at_median_ms: float = Field(description="an iteration if every rank did what the median rank does")
+    head_at_median_ms: float
+    base_reference: str = Field(description="the rank that is shown in full")
+    head_reference: str
+    ranks: tuple[RankChange, ...] = Field(default=(), description="largest change first")
+
+
 class Diff(Frozen):
     """The JSON contract, version 1: keys are added, never changed. `reasons` say why nothing could be compared."""
 
@@ -181,4 +208,5 @@ class Diff(Frozen):
     base_only: tuple[str, ...] = Field(default=(), description="loops that head does not show")
     head_only: tuple[str, ...] = ()
     profiles: tuple[ProfileChange, ...] = ()
+    job: JobChange | None = Field(default=None, description="where both sides are jobs of many ranks")
     findings: tuple[FindingChange, ...] = ()

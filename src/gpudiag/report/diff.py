@@ -18,6 +18,7 @@ LOOPS = 3
 KERNELS = 10
 PROFILES = 10
 LISTED = 8
+RANKS = 12
 HEADINGS = {
     "new": "New",
     "worse": "Worth more now",
@@ -27,7 +28,8 @@ HEADINGS = {
     "no_longer_visible": "No longer visible, though the time it is about is still there",
     "not_evaluated": "Not looked for this time",
 }
-PARTS = ("head", "findings", "kernels")
+RANK_STATES = {"new": "slow now", "gone": "no longer slow", "still": "slow, as before", "moved": ""}
+PARTS = ("head", "job", "findings", "kernels")
 
 
 def markdown(diff: Diff) -> str:
@@ -56,6 +58,9 @@ def parts(
         "more_profiles": len(diff.profiles[PROFILES:]),
         "findings": [{"heading": HEADINGS[state], "lines": _listed(found, diff)} for state, found in groups if found],
         "quiet": _quiet(same, diff),
+        "job": diff.job,
+        "rank_states": RANK_STATES,
+        "ranks_listed": RANKS,
         "any": bool(diff.findings),
     }
     return {name: _closed_up(environment().get_template(f"diff_{name}.md.j2").render(view)) for name in PARTS}
@@ -76,6 +81,8 @@ def text(diff: Diff) -> str:
     ]
     shown = sorted(diff.loops, key=lambda loop: -loop.share_of_span)[:LOOPS]
     lines += [f"{code(loop.name)}: {said}" for loop in shown if (said := diff_words.moved(loop))]
+    if diff.job:
+        lines += [f"{one.label}: {RANK_STATES[one.state]}" for one in diff.job.ranks[:LISTED] if RANK_STATES[one.state]]
     for state, heading in HEADINGS.items():
         found = [finding for finding in diff.findings if finding.state == state]
         lines += [

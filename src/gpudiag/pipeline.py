@@ -250,11 +250,12 @@ def next_steps(paths: Sequence[Path], options: Options = DEFAULT) -> NextSteps:
 
     if saved_one := next(filter(saved.is_one, paths), None):
         raise GpudiagError(f"{saved_one} is a saved report: kernels are weighed in the capture, so give that.")
+    paths, job = _one_rank(paths, options)
 
     def work(con: Connection, library: Library, _file: Path | None) -> NextSteps:
         settings = library.setting_values
         options.progress("looking for causes")
-        evaluation = evaluated(con, library)
+        evaluation = evaluated(con, library, None, job.judged(con, library)[0] if job else ())
         run = run_summary.run(con, settings, options.iteration_times)
         ledger = GainCalculator(con, settings, run.loops)
         findings, minor = rank(con, evaluation, library, run.loops, run.frameworks, ledger)

@@ -34,6 +34,8 @@ def test_a_job_reads_the_same_however_it_is_spread(tmp_path: Path) -> None:
     assert "`rank 5` on `node2` does" in slow.message
     assert alone.job is not None
     assert [one.label for one in alone.job.members if one.slow] == ["rank 5"]
+    steps = pipeline.next_steps(files, Options(cached=False))
+    assert steps.inputs == ("job.rank5.sqlite",)
 
 
 def test_a_cluster_elsewhere_gives_the_same_summaries() -> None:

@@ -1,4 +1,4 @@
-"""Costs of a job by the number of its ranks, and with workers: measured on balanced generated jobs."""
+"""Costs of jobs of large ranks by their number, and with workers: measured on balanced generated jobs."""
 
 from __future__ import annotations
 
@@ -18,22 +18,17 @@ from evaluation.jobs.generate import written
 from evaluation.jobs.plants import Plant
 from evaluation.jobs.template import templates
 
-SMALL, LARGE = 2, 42
-"""Times that the steady iterations are repeated: for ranks of about 1.3 and 10 MB."""
+LARGE = 42
+"""Times that the steady iterations are repeated, for ranks of about 10 MB."""
 
-SMALL_RANKS = (8, 16, 32, 64, 128, 256)
-LARGE_RANKS = (8, 16, 32, 64)
+LARGE_RANKS = (8, 12, 16)
 SIDE_BY_SIDE = 16
 RUNS = 3
 
 
 def measured() -> dict[str, Any]:
-    """Costs by ranks, of small and of large ones, and with one and two workers."""
-    return {
-        "small": [_grown(SMALL, ranks) for ranks in SMALL_RANKS],
-        "large": [_grown(LARGE, ranks) for ranks in LARGE_RANKS],
-        "workers": _workers(),
-    }
+    """Costs of large ranks by their number, and with one and two workers."""
+    return {"large": [_grown(LARGE, ranks) for ranks in LARGE_RANKS], "workers": _workers()}
 
 
 @contextmanager

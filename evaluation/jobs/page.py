@@ -14,6 +14,9 @@ from evaluation.price_page import table
 
 Row = Mapping[str, Any]
 
+FITTED = 256
+"""Ranks up to which time has to be linear."""
+
 NOTICE = "<!-- Written by `python -m evaluation.jobs`; change the rules or the generated jobs instead. -->"
 
 _INTRODUCTION = f"""
@@ -44,7 +47,7 @@ def page(known: Mapping[str, Any]) -> str:
         _kinds(jobs),
         _missed(jobs),
         "## What it costs",
-        _costs(known["costs"]) if known["costs"] else "Not measured yet.",
+        _costs(jobs, known["costs"]),
     ]
     return "\n\n".join(line for line in lines if line) + "\n"
 
@@ -114,27 +117,43 @@ def _missed(jobs: Sequence[Row]) -> str:
     return "Not named as what they are:\n\n" + "\n".join(f"* {one}" for one in said)
 
 
-def _costs(costs: Mapping[str, Any]) -> str:
-    rows = [_grown(one) for part in ("small", "large") for one in costs[part]]
-    small, large, workers = costs["small"], costs["large"], costs["workers"]
-    one, two = workers["one"], workers["two"]
-    return f"""
-CPU seconds of one process, the rank that is shown in full included. *Comparing* is all that needs more than one rank.
-
-{table(["ranks", "a rank", "in all", "reading a rank", "comparing", "of reading"], rows)}
-
-CPU time is linear in the ranks: R² is {_r2(small):.4f} up to {small[-1]["ranks"]} small ranks, {_r2(large):.4f} up to
-{large[-1]["ranks"]} large ones.
-
-Two workers read and compare {workers["ranks"]} of the large ranks in {two["wall_s"]:.1f} s, one in
-{one["wall_s"]:.1f} s: {one["wall_s"] / two["wall_s"]:.2f} times, the median of three each, on two cores with a load
-of {workers["load"]:.1f}. A worker takes {two["worker_mb"]:.0f} MB at most.
+_ABOUT_COSTS = """
+CPU seconds of one process, the rank that is shown in full included; of small ranks the median of the jobs above.
+*Comparing* is all that needs more than one rank.
 """.strip()
+
+
+def _costs(jobs: Sequence[Row], costs: Mapping[str, Any]) -> str:
+    sizes = sorted({one["ranks"] for one in jobs})
+    small = [_typical([one for one in jobs if one["ranks"] == size]) for size in sizes]
+    large = costs.get("large", [])
+    fitted = [(one["ranks"], one["cost"]["cpu_s"]) for one in jobs if one["ranks"] <= FITTED]
+    rows = [_grown(one) for one in (*small, *large)]
+    said = [
+        _ABOUT_COSTS,
+        table(["ranks", "a rank", "in all", "reading a rank", "comparing", "of reading"], rows),
+        f"In jobs of up to {FITTED} small ranks CPU time is linear in the ranks, with R² = {_r2(fitted):.4f}.",
+    ]
+    if workers := costs.get("workers"):
+        one, two, ranks = workers["one"], workers["two"], workers["ranks"]
+        times = one["wall_s"] / two["wall_s"]
+        said.append(
+            f"Two workers take {two['wall_s']:.1f} s for {ranks} of the large ranks, one {one['wall_s']:.1f} s: "
+            f"{times:.2f} times as long, the median of three each, on two cores with a load of {workers['load']:.1f}. "
+            f"A worker takes {two['worker_mb']:.0f} MB at most."
+        )
+    return "\n\n".join(said)
+
+
+def _typical(jobs: Sequence[Row]) -> dict[str, float]:
+    """The median of each cost, of jobs of one size."""
+    costs = {name: statistics.median(one["cost"][name] for one in jobs) for name in ("cpu_s", "read_s", "reduce_s")}
+    return {"ranks": jobs[0]["ranks"], "rank_mb": statistics.median(one["rank_mb"] for one in jobs), **costs}
 
 
 def _grown(one: Row) -> list[str]:
     return [
-        f"{one['ranks']}",
+        f"{one['ranks']:,}",
         f"{one['rank_mb']:.1f} MB",
         f"{one['cpu_s']:.1f} s",
         f"{one['read_s'] / one['ranks']:.2f} s",
@@ -143,7 +162,6 @@ def _grown(one: Row) -> list[str]:
     ]
 
 
-def _r2(costs: Sequence[Row]) -> float:
-    ranks = np.array([one["ranks"] for one in costs], dtype=float)
-    spent = np.array([one["cpu_s"] for one in costs], dtype=float)
+def _r2(costs: Sequence[tuple[float, float]]) -> float:
+    ranks, spent = (np.array(column, dtype=float) for column in zip(*costs, strict=True))
     return float(np.corrcoef(ranks, spent)[0, 1] ** 2)

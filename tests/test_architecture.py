@@ -23,9 +23,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tempdir": {"lockfile"},
     "selection": {"loops", "store", "text"},
     "options": {"selection"},
-    "cache": {"library", "lockfile", "options", "text"},
+    "remote": set(),
+    "cache": {"library", "lockfile", "options", "remote", "text"},
     "jit": {"cache"},
-    "ingest": {"jit", "tracing"},
+    "ingest": {"jit", "remote", "tracing"},
     "replay": {"jit"},
     "prepare": {
         "cache", "ingest", "library", "loops", "memory", "options", "replay", "selection", "store", "tempdir",
@@ -33,7 +34,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "evaluate": {"library", "store", "text"},
     "jobs": {
-        "cache", "evaluate", "ingest", "library", "memory", "options", "prepare", "store", "tempdir", "text", "tracing",
+        "cache", "evaluate", "ingest", "library", "memory", "options", "prepare", "remote", "store", "tempdir", "text",
+        "tracing",
     },
     "diagnosis": {"evaluate", "library", "replay", "selection", "text"},
     "timeline": {"replay", "text"},
@@ -43,7 +45,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gate": {"diagnosis", "files", "library", "text"},
     "github": set(),
     "capture": {"library"},  # for its thresholds, where it is not the single file of the recorder
-    "report": {"diagnosis", "files", "gate", "ingest", "library", "next_steps", "text", "timeline"},
+    "report": {"diagnosis", "files", "gate", "ingest", "library", "next_steps", "remote", "text", "timeline"},
 }  # fmt: skip
 # These chain the stages, or serve those who write rules; nothing above may import them.
 CHAINS = {"pipeline", "api", "authoring", "cli", "__init__", "__main__"}

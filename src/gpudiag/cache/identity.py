@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
 
-from gpudiag import __version__
+from gpudiag import __version__, remote
 from gpudiag.cache.place import Unkept
 from gpudiag.library.packaged import packaged_dir
 from gpudiag.options import Options
@@ -66,7 +66,12 @@ def _parts(paths: Sequence[Path], options: Options, began: int) -> Iterator[byte
     yield repr((settings, [one for one in asked if one[0] not in _WITHOUT_EFFECT])).encode()
     for path in paths:
         yield os.fsencode(path.name)  # the report names the file
-        if path.is_dir():
+        if there := remote.address(path):
+            stated = remote.identity(path)
+            if stated is None:
+                raise Unkept(f"{there} says nothing of when it was written")
+            yield stated.encode()
+        elif path.is_dir():
             files = sorted(file for file in path.iterdir() if file.suffix == ".parquet")
             if len(files) > _FILES:
                 raise Unkept(f"{path.name} holds too many files")

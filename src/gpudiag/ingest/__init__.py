@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpudiag import remote
 from gpudiag.errors import GpudiagError
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ def ingest(path: Path, con: duckdb.DuckDBPyConnection, workdir: Path, say: Say =
     Raises GpudiagError with one sentence when the input cannot be read, or changes meanwhile, and duckdb.Error where
     the store cannot be written, MemoryError where the system has no more; the store is then incomplete.
     """
+    if there := remote.address(path):
+        say(f"fetching {there}")
+        path = remote.fetched(path, workdir)
     before = _state(path)
     try:
         _ingest(path, con, workdir, say)

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from gpudiag import remote
 from gpudiag.errors import GpudiagError
 
 _TRACES = (".json", ".json.gz", ".json.xz", ".json.zst")
@@ -25,11 +26,7 @@ def expanded(paths: Iterable[Path]) -> list[Path]:
 
 def _traces(path: Path) -> list[Path]:
     """The timelines in a folder; none where it is no folder, or one of tables."""
-    try:
-        names = sorted(os.listdir(path)) if path.is_dir() else []
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise GpudiagError(f"{path}: cannot be read ({reason}); check the path.") from None
+    names = remote.names(path) if remote.address(path) else _names(path)
     if any(name.endswith(".parquet") for name in names):
         return []
     exported = {name.partition(".sqlite")[0] for name in names if name.endswith(_EXPORTS)}
@@ -39,3 +36,16 @@ def _traces(path: Path) -> list[Path]:
         # nsys leaves the export of a report beside it: the same recording, and faster to read
         if name.endswith((*_TRACES, *_EXPORTS)) or (name.endswith(_REPORTS) and name.rpartition(".")[0] not in exported)
     ]
+
+
+def _names(path: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(path)) if path.is_dir() else []
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise GpudiagError(f"{path}: cannot be read ({reason}); check the path.") from None
+
+
+def is_timeline_by_name(path: Path) -> bool:
+    """Return whether a file is one of those that a folder of timelines is made of, by its name."""
+    return path.name.endswith((*_TRACES, *_EXPORTS, *_REPORTS))

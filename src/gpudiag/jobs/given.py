@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from gpudiag import remote
 from gpudiag.ingest.duplicates import refuse_twice
 from gpudiag.ingest.file_kind import COMPRESSIONS, detect
+from gpudiag.ingest.folder import is_timeline_by_name
 from gpudiag.options import Options
 from gpudiag.prepare import load_library
 
@@ -42,6 +44,8 @@ def job_of(paths: Sequence[Path], options: Options) -> JobFiles | None:
 
 
 def _is_timeline(path: Path) -> bool:
+    if remote.address(path):
+        return is_timeline_by_name(path)
     kind = detect(path)
     packed = kind in COMPRESSIONS.values() and not _OTHER_NAMES & set(path.suffixes)
     return packed or kind in _TIMELINES

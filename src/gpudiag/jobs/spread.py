@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpudiag import remote
 from gpudiag.errors import GpudiagError
 from gpudiag.jobs.map_rank import summarise
 from gpudiag.jobs.rank_summary import RankSummary
@@ -136,7 +137,11 @@ def _by_dask(client: Client, paths: Sequence[Path], options: Options) -> list[Fo
 
     # Not pure: what a file holds may change between two runs on one cluster.
     futures = client.map(
-        _work, [path.absolute() for path in paths], options=_quiet(options), pure=False, retries=_TRIES - 1
+        _work,
+        [path if remote.address(path) else path.absolute() for path in paths],
+        options=_quiet(options),
+        pure=False,
+        retries=_TRIES - 1,
     )
     numbers = {future.key: number for number, future in enumerate(futures)}
     found: dict[int, Found | str] = {}

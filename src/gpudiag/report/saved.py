@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from gpudiag import files
+from gpudiag import files, remote
 from gpudiag.diagnosis import loop_names
 from gpudiag.diagnosis.validate_report import misfit
 from gpudiag.errors import GpudiagError
@@ -28,7 +28,7 @@ _AGAIN = "Write it again: `gpudiag explain CAPTURE --format json -o report.json`
 
 def is_one(path: Path) -> bool:
     """Return whether the file claims to be a saved report: by its name, unless it begins as a trace does."""
-    return path.suffix.lower() == SUFFIX and not _is_trace(path)
+    return path.suffix.lower() == SUFFIX and not remote.address(path) and not _is_trace(path)
 
 
 def read(path: Path) -> Report:

@@ -1,4 +1,4 @@
-"""Score generated jobs and write docs/jobs.md:  python -m evaluation.jobs [--ranks N] [--costs] [--check]
+"""Score generated jobs and write docs/jobs.md:  python -m evaluation.jobs [--ranks N] [--workers N] [--costs] [--check]
 
 Makes jobs of many ranks out of two real ones, with causes planted by seed, explains them, and writes what was named.
 Without options only the page is written anew, from docs/jobs.json. --ranks N scores all jobs of so many ranks, --costs
@@ -37,12 +37,12 @@ JOBS: dict[int, tuple[int, tuple[str, ...]]] = {
 """By the number of ranks: how many jobs of each kind, and the kinds."""
 
 
-def jobs(ranks: int) -> Iterator[JobScore]:
+def jobs(ranks: int, workers: int | None) -> Iterator[JobScore]:
     """Score the jobs of so many ranks, one after another."""
     count, kinds = JOBS[ranks]
     for seed in range(FIRST_SEED, FIRST_SEED + count):
         for kind in kinds:
-            one = scored(kind, ranks, seed, repeats=REPEATS)
+            one = scored(kind, ranks, seed, repeats=REPEATS, workers=workers)
             print(
                 f"{ranks} ranks, {kind}, seed {seed}, {one.strength:.1%}: {'named' if one.named else '-'}", flush=True
             )
@@ -53,13 +53,14 @@ def main() -> int:
     """Score what is asked for, and write the page, or say whether it is stale."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--ranks", type=int, action="append", default=[], choices=JOBS, help="score jobs of this size")
+    parser.add_argument("--workers", type=int, help="processes that make and read ranks")
     parser.add_argument("--costs", action="store_true", help="measure time and memory")
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 where the page is stale")
     args = parser.parse_args()
     known: dict[str, Any] = json.loads(DATA.read_text("utf-8")) if DATA.exists() else {"jobs": [], "costs": {}}
     for ranks in args.ranks:
         known["jobs"] = [one for one in known["jobs"] if one["ranks"] != ranks]
-        for one in jobs(ranks):
+        for one in jobs(ranks, args.workers):
             known["jobs"].append(_rounded(asdict(one)))
             known["jobs"].sort(key=lambda one: (one["ranks"], one["seed"], KINDS.index(one["kind"])))
             DATA.write_text(_as_json(known), "utf-8")  # whatever ends this early leaves what was scored

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -79,27 +80,33 @@ def _columns(real: list[Template]) -> tuple[list[Floats], list[Floats]]:
 
 
 def written(
-    folder: Path, real: list[Template], cause: Plant, ranks: int, random: np.random.Generator
-) -> Iterator[Path]:
-    """The captures of the job's ranks, one after another."""
+    folder: Path, real: list[Template], cause: Plant, ranks: int, random: np.random.Generator, workers: int = 1
+) -> list[Path]:
+    """The captures of the job's ranks, written by so many processes."""
     job = simulate(real, cause, ranks, random)
     clocks = random.normal(0, _CLOCK_NS, ranks // host_size(ranks) + 1)
-    for rank in range(ranks):
-        one = real[rank % len(real)]
-        file = folder / f"job.rank{rank}.sqlite"
-        shutil.copyfile(one.file, file)
-        clock = float(clocks[rank // host_size(ranks)] + random.normal(0, _CLOCK_NS / 30))
-        with closing(sqlite3.connect(file)) as db:
-            db.execute("pragma journal_mode = off")
-            db.execute("pragma synchronous = off")
-            split = job.middle[rank] if cause.kind == "slow link" else None
-            points = _moved(one, job, rank, held=cause.kind == "busy host process" and rank in cause.ranks)
-            _move(db, *points, clock)
-            if split is not None:
-                _split(db, split + clock)
-            _name_host(db, rank // host_size(ranks))
-            db.commit()
-        yield file
+    own = [float(clocks[rank // host_size(ranks)] + random.normal(0, _CLOCK_NS / 30)) for rank in range(ranks)]
+    write = partial(_written, folder, real, cause, job)
+    if workers < 2:
+        return [write(rank, clock) for rank, clock in enumerate(own)]
+    with ProcessPoolExecutor(workers) as pool:
+        return list(pool.map(write, range(ranks), own, chunksize=8))
+
+
+def _written(folder: Path, real: list[Template], cause: Plant, job: Simulated, rank: int, clock: float) -> Path:
+    one, host = real[rank % len(real)], rank // host_size(len(job.joins))
+    file = folder / f"job.rank{rank}.sqlite"
+    shutil.copyfile(one.file, file)
+    with closing(sqlite3.connect(file)) as db:
+        db.execute("pragma journal_mode = off")
+        db.execute("pragma synchronous = off")
+        points = _moved(one, job, rank, held=cause.kind == "busy host process" and rank in cause.ranks)
+        _move(db, *points, clock)
+        if cause.kind == "slow link":
+            _split(db, job.middle[rank] + clock)
+        _name_host(db, host)
+        db.commit()
+    return file
 
 
 def _moved(one: Template, job: Simulated, rank: int, *, held: bool) -> tuple[Floats, Floats]:

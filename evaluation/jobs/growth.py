@@ -37,7 +37,7 @@ def _job(repeats: int, ranks: int) -> Iterator[list[Path]]:
         folder = Path(name)
         (folder / "job").mkdir()
         random = np.random.default_rng([0, ranks])
-        yield list(written(folder / "job", templates(folder, repeats), Plant("balanced"), ranks, random))
+        yield written(folder / "job", templates(folder, repeats), Plant("balanced"), ranks, random)
 
 
 def _size(files: Sequence[Path]) -> float:

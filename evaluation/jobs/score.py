@@ -63,7 +63,7 @@ def scored(kind: str, ranks: int, seed: int, *, repeats: int, workers: int | Non
         real = templates(folder, repeats)
         worth = _worth(real, cause, ranks, random)
         (folder / "job").mkdir()
-        files = list(written(folder / "job", real, cause, ranks, random))
+        files = written(folder / "job", real, cause, ranks, random, workers or 1)
         size = sum(file.stat().st_size for file in files) / len(files) / 1e6
         report, cost = explained(files, workers)
     about = [one for one in (*report.findings, *report.minor) if one.id in _ABOUT_RANKS]

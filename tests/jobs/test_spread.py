@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.capture]
 def test_a_job_reads_the_same_however_it_is_spread(tmp_path: Path) -> None:
     (tmp_path / "job").mkdir()
     cause = Plant("slow rank", ranks=(5,), strength=0.2, strengths=(0.2,))
-    files = list(written(tmp_path / "job", templates(tmp_path, 2), cause, 8, np.random.default_rng(1)))
+    files = written(tmp_path / "job", templates(tmp_path, 2), cause, 8, np.random.default_rng(1))
     alone = pipeline.explain(files, Options(cached=False))
     spread = pipeline.explain([tmp_path / "job"], Options(cached=False, workers=2))
     assert formats.render(alone, "json") == formats.render(spread, "json")

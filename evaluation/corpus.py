@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from evaluation.packed import stored
 from gpudiag.library.catalogue import Library
 from gpudiag.library.load import load
 
@@ -37,7 +38,7 @@ class Case:
     role: str  # slow, fixed or healthy
     stack: str
     split: str  # development or validation
-    captures: tuple[Path, ...]
+    captures: tuple[Path, ...]  # as they are kept: evaluation.packed opens them
     expect: dict[str, Any] = field(hash=False)
     annotated: bool = True  # false: the same run without NVTX ranges
     sampled: bool = True  # whether Python stacks were sampled
@@ -132,10 +133,10 @@ def _cases_of(slug: str, document: dict[str, Any]) -> list[Case]:
             continue
         expect = document["expect"].get(variant) or {}
         kernel = "ncu" in about["captures"] and str(expect.get("top"))[0] in KERNEL_FAMILIES
-        endings = ["raw.csv.xz"] if kernel else ["sqlite.xz"]
-        if document.get("ranks", 1) > 1 and not kernel:
-            endings = [f"rank{rank}.sqlite.xz" for rank in range(document["ranks"])]
-        stem = variant.replace(":", "-")
+        stem, folder = variant.replace(":", "-"), CAPTURES / slug
+        ranks = [f".rank{rank}" for rank in range(document["ranks"])] if document.get("ranks", 1) > 1 else [""]
+        timelines = tuple(stored(folder / f"{stem}{rank}") for rank in ranks)
+        page = folder / f"{stem}.raw.csv.xz"
         facts = {
             "slug": slug,
             "variant": variant,
@@ -145,15 +146,13 @@ def _cases_of(slug: str, document: dict[str, Any]) -> list[Case]:
             "expect": expect,
             "sampled": (WORKLOADS / f"{slug}.py").exists() and about.get("python_sampling", True),
         }
-        folder = CAPTURES / slug
-        found.append(Case(captures=tuple(folder / f"{stem}.{ending}" for ending in endings), **facts))
+        found.append(Case(captures=(page,) if kernel else timelines, **facts))
         if about["role"] != "slow" and "ncu" in about["captures"]:  # the kernel page tempts as much as the timeline
-            found.append(Case(captures=(folder / f"{stem}.raw.csv.xz",), **facts))
+            found.append(Case(captures=(page,), **facts))
         if about["role"] != "fixed" and {"nsys", "ncu"} <= set(about["captures"]) and document.get("ranks", 1) == 1:
-            both = (folder / f"{stem}.sqlite.xz", folder / f"{stem}.raw.csv.xz")
-            found.append(Case(captures=both, **facts))
+            found.append(Case(captures=(*timelines, page), **facts))
         if variant in document.get("no_nvtx", []):
-            found.append(Case(captures=(folder / f"{stem}.no-nvtx.sqlite.xz",), annotated=False, **facts))
+            found.append(Case(captures=(stored(folder / f"{stem}.no-nvtx"),), annotated=False, **facts))
     return found
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from evaluation import corpus
+from evaluation import corpus, packed
 from gpudiag import pipeline
 from gpudiag.compare import compare
 from gpudiag.model import Diff, Report
@@ -72,20 +72,20 @@ def timelines() -> dict[str, tuple[Path, ...]]:
     found: dict[str, tuple[Path, ...]] = {}
     for slug in corpus.splits():
         folder = corpus.CAPTURES / slug
-        for path in sorted(folder.glob("*.sqlite.xz")):
-            stem = path.name.removesuffix(".sqlite.xz")
-            name, _, rank = stem.partition(".rank")
+        for path in packed.recordings(folder):
+            name, _, rank = packed.stem(path).partition(".rank")
             if rank in ("", "0"):
-                found[f"{slug}/{name}"] = tuple(sorted(folder.glob(f"{name}.rank*.sqlite.xz"))) if rank else (path,)
-    for path in sorted(REPEATS.glob("*/*.sqlite.xz")):
-        found[f"repeat:{path.parent.name}/{path.name.removesuffix('.sqlite.xz')}"] = (path,)
+                ranks = [one for one in packed.recordings(folder) if packed.stem(one).startswith(f"{name}.rank")]
+                found[f"{slug}/{name}"] = tuple(ranks) if rank else (path,)
+    for path in packed.recordings(REPEATS):
+        found[f"repeat:{path.parent.name}/{packed.stem(path)}"] = (path,)
     return found
 
 
 def _report(captures: tuple[Path, ...], kept: Path | None) -> Report:
     if kept and kept.exists():
         return saved.read(kept)
-    report = pipeline.explain(captures)
+    report = pipeline.explain([packed.opened(capture) for capture in captures])
     if kept:
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(json_format.render(report))

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+from evaluation import packed
 from gpudiag.model import Report
 from gpudiag.options import Options
 from gpudiag.pipeline import explain
@@ -41,7 +42,7 @@ def report_of(*paths: Path, iteration_ms: float | None = None) -> Report:
     if (place := _place(paths, iteration_ms)) and place.exists():
         return Report.model_validate_json(place.read_bytes())
     times = {} if iteration_ms is None else {"": iteration_ms * 1e6}
-    report = explain(list(paths), Options(iteration_times=times))
+    report = explain([packed.opened(path) for path in paths], Options(iteration_times=times))
     keep(paths, report, iteration_ms)
     return report
 

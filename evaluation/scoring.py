@@ -10,7 +10,7 @@ from pathlib import Path
 
 import duckdb
 
-from evaluation import corpus, kept_reports
+from evaluation import corpus, kept_reports, packed
 from gpudiag.ingest import ingest
 from gpudiag.library.catalogue import Library
 from gpudiag.library.load import load
@@ -157,7 +157,7 @@ def opened(case: corpus.Case, *, annotated: bool = True) -> Iterator[tuple[Conne
         con = database.create(small=True)
         try:
             for capture in case.captures:
-                ingest(capture, con, Path(folder))
+                ingest(packed.opened(capture), con, Path(folder))
             if not annotated:
                 con.execute("delete from nvtx_range")
             library = load()

@@ -11,7 +11,6 @@ less than `idle_noise_ns` between two operations counts as busy where the tree s
 from __future__ import annotations
 
 import argparse
-import lzma
 import random
 import sqlite3
 import sys
@@ -24,6 +23,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation import packed
 from evaluation.corpus import ROOT
 from evaluation.price_page import table
 from evaluation.wild.judging import library
@@ -59,20 +59,19 @@ class Row:
 
 def drawn() -> list[Path]:
     """Return the recordings: single processes, of both corpora, drawn by the seed."""
-    found = sorted(
+    found = [
         path
         for folder in ("fixtures/captures", "fixtures/wild/captures")
-        for path in (ROOT / folder).rglob("*.sqlite.xz")
+        for path in packed.recordings(ROOT / folder)
         if ".rank" not in path.name
-    )
+    ]
     return sorted(random.Random(SEED).sample(found, DRAWN))  # noqa: S311  a draw, no secret
 
 
-def compared(packed: Path) -> Row | None:
+def compared(recording: Path) -> Row | None:
     """Return the row of a recording; None where it has no loop."""
     with tempfile.TemporaryDirectory() as scratch:
-        file = Path(scratch) / "capture.sqlite"
-        file.write_bytes(lzma.decompress(packed.read_bytes()))
+        file = packed.plain(recording)
         con = database.create(small=True)
         try:
             ingest(file, con, Path(scratch))
@@ -88,7 +87,13 @@ def compared(packed: Path) -> Row | None:
         noise = (library().setting_values[name] for name in ("idle_noise_ns", "idle_noise_share"))
         raw, strict = idle(file, windows, *noise)
     busy = sum(leaves.get(leaf, 0.0) for leaf in ("computing", "exposed_communication", "exposed_copy"))
-    return Row(str(packed.relative_to(ROOT / "fixtures")), 1 - busy, raw, strict, sum(leaves.values()))
+    return Row(
+        str(recording.with_name(packed.stem(recording)).relative_to(ROOT / "fixtures")),
+        1 - busy,
+        raw,
+        strict,
+        sum(leaves.values()),
+    )
 
 
 def idle(file: Path, windows: Sequence[tuple[int, int]], noise_ns: float, noise_share: float) -> tuple[float, float]:
@@ -131,7 +136,7 @@ def page(rows: Sequence[Row]) -> str:
     """Return the page."""
     right = sum(row.agrees for row in rows)
     cells = [
-        (row.name.removesuffix(".sqlite.xz"), f"{row.tree:.3%}", f"{row.raw:.3%}", f"{row.strict:.3%}",
+        (row.name, f"{row.tree:.3%}", f"{row.raw:.3%}", f"{row.strict:.3%}",
          "" if row.agrees else "**no**")
         for row in rows
     ]  # fmt: skip

@@ -207,8 +207,10 @@ def make(folder: Path, corpus: Path | None, few: bool) -> None:
     """Write every sample below the folder, a folder a kind. Run by a process of its own: it starts threads."""
     for kind in ("exports", "pages", "parquet", "reports", "baselines", "ncu-rep", "traces", "smi", "cprofile"):
         (folder / kind).mkdir()
+    from evaluation.packed import plain, stored  # numpy starts threads
+
     for name in EXPORTS[: 5 if few else None]:
-        content = unpacked(CAPTURES / f"{name}.sqlite.xz")
+        content = plain(stored(CAPTURES / name)).read_bytes()
         (folder / "exports" / f"{name.replace('/', '.')}.sqlite").write_bytes(small_export(content))
     for name in PAGES[: 2 if few else None]:
         for page in ("raw", "details"):

@@ -1,9 +1,17 @@
 """The labelled captures: what each program is expected to show, and a report of each."""
 
-from evaluation import corpus
+from pathlib import Path
+
+from evaluation import corpus, packed
 from evaluation.kept_reports import report_of
 
-__all__ = ["labelled", "report_of"]
+__all__ = ["labelled", "named", "report_of"]
+
+
+def named(name: str) -> Path:
+    """Return a file that gpudiag reads: one in fixtures/captures, or the timeline whose name has no ending."""
+    place = corpus.CAPTURES / name
+    return place if place.exists() else packed.recording(place)
 
 
 def labelled(role: str) -> list[corpus.Case]:

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from captures import named
 from gpudiag.cli import main
 from paths import CAPTURES, ROOT
 
@@ -37,8 +38,8 @@ FILES = {
     "kernels.csv": "transpose/slow-naive.raw.csv.xz",
     "smi.csv": "transpose/smi.csv.xz",
     "a.pstats": "game_of_life_small/slow.pstats.xz",
-    "rank0.sqlite": "ddp_slow_rank/fixed.rank0.sqlite.xz",
-    "rank1.sqlite": "ddp_slow_rank/fixed.rank1.sqlite.xz",
+    "rank0.sqlite": "ddp_slow_rank/fixed.rank0",
+    "rank1.sqlite": "ddp_slow_rank/fixed.rank1",
 }
 TRACE = "rollout_eager/fixed.pt.trace.json.xz"  # trace.json.gz, and all of traces/
 # Names and times of the reader's program, and those of the recordings.
@@ -110,15 +111,16 @@ def expanded(word: str) -> list[str]:
 
 def prepare(wanted: list[list[str]]) -> None:
     """Put the files that the lines name into the working directory."""
-    named = {word for words in wanted for word in words}
+    words_shown = {word for words in wanted for word in words}
     for name, source in FILES.items():
-        if name in named or (name.startswith("rank") and "rank*.sqlite" in named):
-            Path(name).write_bytes(lzma.decompress((CAPTURES / source).read_bytes()))
+        if name in words_shown or (name.startswith("rank") and "rank*.sqlite" in words_shown):
+            held = named(source)
+            Path(name).write_bytes(lzma.decompress(held.read_bytes()) if held.suffix == ".xz" else held.read_bytes())
     Path("traces").mkdir()
     Path("trace.json.gz").write_bytes(gzip.compress(lzma.decompress((CAPTURES / TRACE).read_bytes()), 1))
     shutil.copy("trace.json.gz", "traces")
     if ["gpudiag", "check", "report.sqlite", "--init"] not in wanted:
         Path("gpudiag.toml").write_text("[budgets.iter]\nlaunches = 100000\n", "utf-8")
     scaffold = ["rules", "new", "sync", "my-smell", "--code", "U01", "--dir", "my-rules"]
-    if "my-rules" in named:
+    if "my-rules" in words_shown:
         assert CliRunner().invoke(main, scaffold).exit_code == 0

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from evaluation import corpus
+from evaluation import corpus, packed
 from evaluation.corpus import ROOT
 
 WILD = ROOT / "fixtures" / "wild"
@@ -41,7 +41,8 @@ class Label:
 
     @property
     def capture(self) -> Path:
-        return WILD / "captures" / f"{self.name}.sqlite.xz"
+        """The file that gpudiag reads."""
+        return packed.recording(WILD / "captures" / self.name)
 
     @property
     def ticks(self) -> tuple[int, ...]:
@@ -96,8 +97,8 @@ def splits() -> dict[str, str]:
 def labels() -> tuple[Label, ...]:
     """Those of the recordings, by name."""
     found = []
-    for capture in sorted((WILD / "captures").glob("*.sqlite.xz")):
-        program, fault = capture.name.removesuffix(".sqlite.xz").split(".")
+    for capture in packed.recordings(WILD / "captures"):
+        program, fault = packed.stem(capture).split(".")
         said = _document("labels.yaml").get(program, {}).get(fault, {})
         codes = () if "needs" in said else tuple(said.get("codes", ()))
         found.append(

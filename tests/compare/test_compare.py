@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from captures import report_of
 from comparing import BLUR, BUDGET_PARTS, KERNELS, SETTINGS, WAITING, between, finding, loop, report
-from evaluation import corpus
+from evaluation import corpus, packed
 from gpudiag.cli import main
 from gpudiag.compare import causes, change_state, compare, hidden_causes, loop_matching
 from gpudiag.errors import GpudiagError
@@ -23,7 +23,7 @@ from gpudiag.model import Diff, Finding, Gain, Kernel, KernelUse, Leaf, Loop, Pl
 from gpudiag.report import diff as diffpage
 from gpudiag.report import json_format
 
-RECORDED_AGAIN = sorted((corpus.ROOT / "fixtures" / "repeats").glob("*/*.sqlite.xz"))
+RECORDED_AGAIN = packed.recordings(corpus.ROOT / "fixtures" / "repeats")
 
 # Verdicts.
 
@@ -487,9 +487,10 @@ def test_a_cause_that_was_not_looked_for_is_not_called_gone() -> None:
 # Real repeats, and the command line.
 
 
-@pytest.mark.parametrize("again", RECORDED_AGAIN, ids=lambda path: f"{path.parent.name}-{path.name}")
+@pytest.mark.parametrize("again", RECORDED_AGAIN, ids=lambda path: f"{path.parent.name}-{packed.stem(path)}")
 def test_the_same_program_recorded_again_is_noise_both_ways(again: Path) -> None:
-    first, second = report_of(corpus.CAPTURES / again.parent.name / again.name), report_of(again)
+    first = report_of(packed.stored(corpus.CAPTURES / again.parent.name / packed.stem(again)))
+    second = report_of(again)
     for base, head in ((first, second), (second, first)):
         found = between(base, head)
         assert found.state == "noise"

@@ -9,6 +9,7 @@ import pytest
 from captures import report_of
 from comparing import WAITING, between, finding, loop, report
 from evaluation import corpus
+from evaluation.packed import stored
 from gpudiag.model import Gain, Loop, Report
 from gpudiag.report import diff
 
@@ -134,6 +135,6 @@ def test_noise_is_stated_with_its_numbers() -> None:
 
 @pytest.mark.parametrize("slug", ["item_every_stage", "monte_carlo_free_all_blocks"])
 def test_a_real_fix_of_a_host_paced_loop_is_an_improvement(slug: str) -> None:
-    slow, fixed = (report_of(corpus.CAPTURES / slug / f"{side}.sqlite.xz") for side in ("slow", "fixed"))
+    slow, fixed = (report_of(stored(corpus.CAPTURES / slug / side)) for side in ("slow", "fixed"))
     assert between(slow, fixed).state == "improvement"
     assert between(fixed, slow).state == "regression"

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 import gpudiag
 from captures import report_of
 from evaluation import corpus
+from evaluation.packed import recording
 from gpudiag.cli import main
 from gpudiag.diagnosis import iteration_time_check
 from gpudiag.errors import GpudiagError
@@ -22,7 +23,7 @@ from gpudiag.pipeline import explain, next_steps
 
 pytestmark = pytest.mark.capture
 
-CAPTURE = corpus.CAPTURES / "rollout_eager" / "slow.sqlite.xz"
+CAPTURE = recording(corpus.CAPTURES / "rollout_eager" / "slow")
 SETTINGS = corpus.library().setting_values
 
 

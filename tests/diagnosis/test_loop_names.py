@@ -7,6 +7,7 @@ import warnings
 import pytest
 
 from comparing import SETTINGS, loop, report
+from evaluation.packed import recording
 from gpudiag.compare import given_times, loop_matching
 from gpudiag.diagnosis import loop_names
 from gpudiag.errors import GpudiagError
@@ -16,7 +17,7 @@ from gpudiag.options import Options
 from gpudiag.pipeline import explain
 from paths import ROOT
 
-UNMARKED = ROOT / "fixtures" / "wild" / "captures" / "cg_solver.none.sqlite.xz"
+UNMARKED = recording(ROOT / "fixtures" / "wild" / "captures" / "cg_solver.none")
 
 
 def unmarked(name: str, marker: str, number: int = 1) -> Loop:

@@ -9,6 +9,7 @@ import pytest
 
 from captures import report_of
 from evaluation.corpus import CAPTURES
+from evaluation.packed import stored
 from gpudiag import pipeline, prepare
 from gpudiag.authoring.cases import fill
 from gpudiag.diagnosis import run_summary
@@ -221,7 +222,7 @@ def test_nothing_fired_gives_nothing() -> None:
 
 def test_each_remedy_has_the_price_of_what_it_does() -> None:
     """A loop of tiny kernels becomes one kernel, or one CUDA graph, which is worth less."""
-    report = report_of(CAPTURES / "farthest_point_sampling" / "slow.sqlite.xz")
+    report = report_of(stored(CAPTURES / "farthest_point_sampling" / "slow"))
     assert_priced_apart(report, "H04", "replace-python-loop", "cuda-graphs")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import lzma
 import sqlite3
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from captures import labelled, report_of
 from evaluation.corpus import ROOT, Case
+from evaluation.packed import recording
 from gpudiag.model import vocabulary
 from gpudiag.pipeline import explain
 from gpudiag.report.markdown import render
@@ -54,7 +54,7 @@ def busy(file: Path, start: int, end: int) -> float:
 @pytest.mark.parametrize("name", ["cg_solver.host_scalars", "cufft_poisson.replan", "hf_trainer_gpt2.none"])
 def test_computing_is_what_the_export_itself_says(tmp_path: Path, name: str) -> None:
     file = tmp_path / "capture.sqlite"
-    file.write_bytes(lzma.decompress((WILD / f"{name}.sqlite.xz").read_bytes()))
+    file.write_bytes(recording(WILD / name).read_bytes())
     from gpudiag.prepare import opened
 
     with opened([file]) as (con, _, _):
@@ -78,7 +78,7 @@ def test_the_budget_is_the_tree_in_fewer_words() -> None:
 
 
 def test_unexplained_time_is_shown_with_what_the_host_did() -> None:
-    report = explain([WILD / "lightning_resnet.none.sqlite.xz"])
+    report = explain([recording(WILD / "lightning_resnet.none")])
     loop = report.run.loops[0]
     left = {name: leaf.share - leaf.claimed for name, leaf in loop.tree.items() if name != "computing"}
     assert sum(left.values()) > library().setting_values["min_unclaimed_share"]
@@ -93,10 +93,10 @@ def test_unexplained_time_is_shown_with_what_the_host_did() -> None:
 
 
 def test_unexplained_time_leaves_the_causes_of_its_kind_open() -> None:
-    explained = explain([WILD / "cg_solver.none.sqlite.xz"])
+    explained = explain([recording(WILD / "cg_solver.none")])
     assert not any(loop.unclaimed for loop in explained.run.loops)
     assert "D05" in explained.clear
-    unexplained = explain([WILD / "lightning_resnet.none.sqlite.xz"])
+    unexplained = explain([recording(WILD / "lightning_resnet.none")])
     assert "host_work" in [one.leaf for one in unexplained.run.loops[0].unclaimed]
     assert "D05" not in unexplained.clear
     [rule] = [one for one in unexplained.not_evaluated if one.code == "D05"]
@@ -104,7 +104,7 @@ def test_unexplained_time_leaves_the_causes_of_its_kind_open() -> None:
 
 
 def test_a_note_explains_code_that_is_loaded_once() -> None:
-    report = explain([WILD / "triton_moe.experts_by_mask.sqlite.xz"])
+    report = explain([recording(WILD / "triton_moe.experts_by_mask")])
     [note] = [one for one in report.notes if one.code == "Q18"]
     leaf = report.run.loops[0].tree["compiling"]
     assert note.share == pytest.approx(leaf.claimed)

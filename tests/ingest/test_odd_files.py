@@ -22,6 +22,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.corpus import CAPTURES
+from evaluation.packed import recording
 from gpudiag.errors import GpudiagError
 from gpudiag.ingest import decompress as unpack
 from gpudiag.ingest import duplicates, file_kind, ingest, registry
@@ -33,7 +34,7 @@ from gpudiag.store.database import create
 @pytest.fixture(scope="module")
 def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("capture") / "good.sqlite"
-    file.write_bytes(lzma.decompress((CAPTURES / "softmax_three_passes" / "slow.sqlite.xz").read_bytes()))
+    file.write_bytes(recording(CAPTURES / "softmax_three_passes" / "slow").read_bytes())
     return file
 
 

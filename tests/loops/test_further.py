@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import timelines
+from evaluation.packed import recording
 from gpudiag.ingest import ingest
 from gpudiag.loops.detect import detect
 from gpudiag.store import database
@@ -175,7 +176,7 @@ def test_a_loop_that_loads_code_stays_beside_a_validation() -> None:
 def test_an_operation_in_some_iterations_hides_no_real_run(tmp_path: Path) -> None:
     """Each of the 14 iterations transforms 40 pictures; some of cuFFT's kernels run in nine of them only."""
     con = database.create(small=True)
-    ingest(ROOT / "fixtures" / "captures" / "fft_plan_cache" / "slow.sqlite.xz", con, tmp_path)
+    ingest(recording(ROOT / "fixtures" / "captures" / "fft_plan_cache" / "slow"), con, tmp_path)
     con.execute("delete from nvtx_range")
     database.load_settings(con, library().setting_values)
     database.load_macros(con, library().views)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from captures import named
 from gpudiag import prepare
 from gpudiag.authoring.cases import fill
 from gpudiag.cli import main
@@ -33,7 +34,7 @@ HOSTILE = "evil`$(touch x)`'\"<!-- # |@you"
 
 @cache
 def steps_of(*names: str, **times: float) -> NextSteps:
-    return planned([CAPTURES / name for name in names], Options(iteration_times=times))
+    return planned([named(name) for name in names], Options(iteration_times=times))
 
 
 def proposed(steps: NextSteps) -> list[str]:
@@ -55,7 +56,7 @@ def proposed(steps: NextSteps) -> list[str]:
     ],
 )
 def test_the_kernel_at_fault_is_proposed(capture: str, kernel: str) -> None:
-    steps = steps_of(f"{capture}.sqlite.xz")
+    steps = steps_of(capture)
     assert steps.state == "profile"
     assert kernel in proposed(steps)
     assert len(steps.kernels) <= library().setting_values["next_kernels"]
@@ -68,9 +69,9 @@ def test_the_kernel_at_fault_is_proposed(capture: str, kernel: str) -> None:
         (("item_every_stage/slow.sqlite.xz",), "S01"),
         (("power_iteration/slow.sqlite.xz",), "S05"),
         (("alloc_free_per_step/slow.no-nvtx.sqlite.xz",), "A01"),
-        (("loader_without_workers/slow.sqlite.xz",), "D01"),
+        (("loader_without_workers/slow",), "D01"),
         (("chunked_pipeline/slow-pinned.sqlite.xz",), "M02"),
-        (("ddp_slow_rank/slow-host.rank0.sqlite.xz", "ddp_slow_rank/slow-host.rank1.sqlite.xz"), "N02"),
+        (("ddp_slow_rank/slow-host.rank0", "ddp_slow_rank/slow-host.rank1"), "N02"),
     ],
 )
 def test_no_kernel_is_proposed_where_the_loop_waits_elsewhere(captures: tuple[str, ...], code: str) -> None:
@@ -90,13 +91,13 @@ def test_no_kernel_is_proposed_where_the_loop_waits_elsewhere(captures: tuple[st
     ],
 )
 def test_a_kernel_explained_by_the_timeline_needs_no_profile(capture: str, code: str, kernel: str) -> None:
-    steps = steps_of(f"{capture}.sqlite.xz")
+    steps = steps_of(capture)
     assert (steps.state, steps.code, steps.kernels) == ("known", code, ())
     assert kernel in steps.text
 
 
 def test_other_kernels_are_weighed_with_timeline_findings_fixed() -> None:
-    steps = steps_of("small_uncoalesced_kernel/slow.sqlite.xz")
+    steps = steps_of("small_uncoalesced_kernel/slow")
     assert steps.code == "H03"
     assert not [name for name in proposed(steps) if name.startswith("cupy_")]
     for kernel in steps.kernels:

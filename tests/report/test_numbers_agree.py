@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 from captures import report_of
 from comparing import finding
 from evaluation import corpus
+from evaluation.packed import stored
 from gpudiag.diagnosis import rank, verdict
 from gpudiag.model import EvidenceItem, Finding, Gain, Loop, Place, Report, Run, Tool, Verdict
 from gpudiag.report import markdown
@@ -32,7 +32,7 @@ SETTINGS = corpus.library().setting_values
 
 @pytest.fixture(params=SAMPLE)
 def report(request: pytest.FixtureRequest) -> Report:
-    return report_of(Path(corpus.CAPTURES / f"{request.param}.sqlite.xz"))
+    return report_of(stored(corpus.CAPTURES / request.param))
 
 
 def findings(report: Report) -> tuple[Finding, ...]:
@@ -161,5 +161,5 @@ def test_a_reason_is_joined_in_lower_case() -> None:
 
 
 def test_a_capture_that_lost_its_events_says_so() -> None:
-    report = report_of(corpus.CAPTURES / "jax_callback_every_step" / "fixed.sqlite.xz")
+    report = report_of(stored(corpus.CAPTURES / "jax_callback_every_step" / "fixed"))
     assert "because Nsight Systems warned: Not all CUDA events" in report.verdict.text

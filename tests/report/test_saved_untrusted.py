@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import samples
-from evaluation.corpus import CAPTURES
+from captures import named
 from gpudiag import pipeline
 from gpudiag.library.catalogue import Library
 from gpudiag.library.load import load
@@ -40,10 +40,10 @@ def test_every_key_of_a_finding_is_either_measured_or_ours() -> None:
 
 @pytest.mark.parametrize(
     "capture",
-    ["item_every_stage/slow.sqlite.xz", "loader_without_workers/slow.sqlite.xz", "dependent_gather/slow.raw.csv.xz"],
+    ["item_every_stage/slow.sqlite.xz", "loader_without_workers/slow", "dependent_gather/slow.raw.csv.xz"],
 )
 def test_a_report_of_this_gpudiag_stays_as_it_is(capture: str, library: Library) -> None:
-    report = pipeline.report([CAPTURES / capture])
+    report = pipeline.report([named(capture)])
     assert report.findings
     assert savedreport.trusted(report, library) == report
 

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpudiag
+from captures import named
 from gpudiag import pipeline
 from gpudiag.cli import main
 from gpudiag.errors import GpudiagError
@@ -42,7 +43,7 @@ def part(case: Case, selection: Selection = ALL, *views: str) -> AbstractContext
 
 @cache
 def explained(*names: str, selection: Selection = ALL) -> Report:
-    return pipeline.explain([CAPTURES / name for name in names], Options(cached=False, selection=selection))
+    return pipeline.explain([named(name) for name in names], Options(cached=False, selection=selection))
 
 
 def run(*args: str) -> Result:
@@ -267,7 +268,7 @@ def test_phases_of_a_step_add_up_to_the_work_launched(name: str) -> None:
 
 @cache
 def of_part(name: str, selection: Selection) -> Report:
-    return pipeline.explain([CAPTURES / f"{name}.sqlite.xz"], Options(cached=False, selection=selection))
+    return pipeline.explain([named(name)], Options(cached=False, selection=selection))
 
 
 def test_a_single_range_is_searched_for_what_repeats_in_it() -> None:
@@ -378,7 +379,7 @@ def test_what_does_not_exist_is_answered_with_what_does(selection: Selection, su
 
 
 def test_ranks_are_still_compared_collective_by_collective() -> None:
-    pair = [f"ddp_slow_rank/slow-host.rank{rank}.sqlite.xz" for rank in (0, 1)]
+    pair = [f"ddp_slow_rank/slow-host.rank{rank}" for rank in (0, 1)]
     both = explained(*pair, selection=select("3550ms:3660ms"))
     assert both.findings[0].code == "N02"
     assert both.findings[0].evidence["cause"] == "host"

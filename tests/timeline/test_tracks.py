@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from evaluation.corpus import CAPTURES
+from evaluation.packed import recording
 from gpudiag import pipeline, prepare
 from gpudiag.model import Report
 from gpudiag.timeline import relations, tracks
@@ -31,7 +32,7 @@ def real() -> tuple[Report, Picture]:
 
 
 def test_the_gpus_row_is_the_budget_of_that_iteration() -> None:
-    path = CAPTURES / "nbody_host_arrays" / "slow.sqlite.xz"
+    path = recording(CAPTURES / "nbody_host_arrays" / "slow")
     with prepare.opened([path]) as (con, library, _):
         report = pipeline.build_report(con, library, {})
         loop = report.run.loops[0]

@@ -16,6 +16,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from evaluation.packed import recording
 from gpudiag import pipeline
 from gpudiag.errors import GpudiagError
 from gpudiag.ingest import ingest
@@ -175,7 +176,7 @@ def test_a_profile_alone_names_functions_and_no_price(tmp_path: Path) -> None:
 
 
 def test_beside_a_timeline_a_busy_gpu_asks_for_no_function(tmp_path: Path) -> None:
-    timeline = CAPTURES / "healthy_two_stream_pipeline" / "healthy.sqlite.xz"
+    timeline = recording(CAPTURES / "healthy_two_stream_pipeline" / "healthy")
     report = pipeline.explain([timeline, profile(tmp_path)], Options(cached=False))
     assert [one.kind for one in report.inputs] == ["nsys", "cprofile"]
     assert "H11" in report.clear and report.verdict.state == "healthy"

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import lzma
 import sqlite3
 from pathlib import Path
 
 import pytest
 
+from evaluation import packed
 from gpudiag.ingest import ingest
 from gpudiag.store.database import create
 from paths import CAPTURES
 
 pytestmark = pytest.mark.capture
 
-FILES = sorted(CAPTURES.glob("*/slow*.sqlite.xz"))
+FILES = [file for file in packed.recordings(CAPTURES) if file.name.startswith("slow")]
 
 COUNTS = {
     "select count(*) from api_call": "select count(*) from CUPTI_ACTIVITY_KIND_RUNTIME r join StringIds s"
@@ -29,15 +29,11 @@ COUNTS = {
 }
 
 
-@pytest.mark.parametrize(
-    "capture", FILES, ids=lambda path: f"{path.parent.name}-{path.name.removesuffix('.sqlite.xz')}"
-)
+@pytest.mark.parametrize("capture", FILES, ids=lambda path: f"{path.parent.name}-{packed.stem(path)}")
 def test_the_reader_keeps_every_row(capture: Path, tmp_path: Path) -> None:
     con = create()
-    ingest(capture, con, tmp_path)
-    raw_file = tmp_path / "raw.sqlite"
-    raw_file.write_bytes(lzma.decompress(capture.read_bytes()))
-    raw = sqlite3.connect(raw_file)
+    ingest(packed.opened(capture), con, tmp_path)
+    raw = sqlite3.connect(packed.plain(capture))
     tables = {row[0] for row in raw.execute("select name from sqlite_master")}
     for ours, theirs in COUNTS.items():
         if theirs.partition("from ")[2].split()[0] in tables:

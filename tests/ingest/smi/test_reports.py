@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from evaluation.packed import recording
 from gpudiag import compare as comparison
 from gpudiag import pipeline
 from gpudiag.library import load as library
@@ -29,7 +30,7 @@ def alone() -> Report:
 
 @pytest.fixture(scope="module")
 def beside() -> Report:
-    return pipeline.explain([FOLDER / "smi.csv.xz", FOLDER / "healthy.sqlite.xz"], OPTIONS)
+    return pipeline.explain([FOLDER / "smi.csv.xz", recording(FOLDER / "healthy")], OPTIONS)
 
 
 def codes(report: Report) -> set[str]:
@@ -54,7 +55,7 @@ def test_what_a_log_rules_out_is_said_and_nothing_else(alone: Report) -> None:
 
 
 def test_beside_a_timeline_the_timeline_judges(beside: Report) -> None:
-    own = pipeline.explain([FOLDER / "healthy.sqlite.xz"], OPTIONS)
+    own = pipeline.explain([recording(FOLDER / "healthy")], OPTIONS)
     assert [one.kind for one in beside.inputs] == ["smi", "nsys"]
     assert beside.verdict == own.verdict and codes(beside) == codes(own)
     assert beside.run.devices == own.run.devices and beside.run.loops == own.run.loops

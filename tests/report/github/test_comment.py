@@ -1,7 +1,6 @@
 """What a pull request gets: found again by its mark, short enough for GitHub, and nothing left open."""
 
 import contextlib
-import lzma
 import re
 import sqlite3
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from markdown_it.token import Token
 
 import samples
 from captures import report_of
+from evaluation.packed import recording
 from gpudiag import pipeline, prepare
 from gpudiag.errors import GpudiagError
 from gpudiag.library.catalogue import Library
@@ -435,7 +435,7 @@ def test_what_is_posted_of_a_comparison_names_no_home_folder(home: str) -> None:
 def test_no_posted_text_holds_the_name_of_a_thread(tmp_path: Path) -> None:
     """A thread may be named after a person or a machine."""
     file = tmp_path / "slow.sqlite"
-    file.write_bytes(lzma.decompress((CAPTURES / "loader_and_item" / "slow.sqlite.xz").read_bytes()))
+    file.write_bytes(recording(CAPTURES / "loader_and_item" / "slow").read_bytes())
     with contextlib.closing(sqlite3.connect(file)) as export:
         export.execute("insert into StringIds (id, value) select max(id) + 1, 'alice-laptop' from StringIds")
         export.execute("update ThreadNames set nameId = (select max(id) from StringIds)")

@@ -13,6 +13,7 @@ import pytest
 import samples
 from captures import report_of
 from evaluation.corpus import CAPTURES
+from evaluation.packed import recording
 from gpudiag import pipeline
 from gpudiag.model import Kernel, Report
 from gpudiag.report import formats, json_format, markdown
@@ -96,7 +97,7 @@ def fattened(value: Any, poison: str) -> Any:
 
 @pytest.fixture(scope="module")
 def real() -> tuple[Report, Picture | None]:
-    return pipeline.pictured([CAPTURES / "nbody_host_arrays" / "slow.sqlite.xz"])
+    return pipeline.pictured([recording(CAPTURES / "nbody_host_arrays" / "slow")])
 
 
 @pytest.fixture(scope="module")
@@ -264,7 +265,7 @@ def test_explain_writes_a_page_with_timelines(tmp_path: Path) -> None:
 
     out = tmp_path / "report.html"
     done = CliRunner().invoke(
-        main, ["explain", str(CAPTURES / "nbody_host_arrays" / "slow.sqlite.xz"), "--format", "html", "-o", str(out)]
+        main, ["explain", str(recording(CAPTURES / "nbody_host_arrays" / "slow")), "--format", "html", "-o", str(out)]
     )
     assert done.exit_code == 0, done.output
     assert "timeline-run" in Parsed(out.read_text("utf-8")).values("id")

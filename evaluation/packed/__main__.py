@@ -1,0 +1,109 @@
+"""Pack recordings, or unpack them:
+
+    python -m evaluation.packed pack FILE.sqlite.xz…       # each becomes FILE.columns
+    python -m evaluation.packed unpack FILE.columns… [--to FOLDER]
+    python -m evaluation.packed texts FILE…                # before the first packing: what they have in common
+
+A packed file is read back and compared with the export, value by value and type by type, before the export goes.
+Recordings that pages name, and those that readers are tested on as Nsight Systems exports them, stay as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import lzma
+import os
+import sys
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from evaluation.packed import EXPORT, PACKED, database, fileformat, opened, stem, tables, texts
+from evaluation.packed.database import Database
+
+KEPT = {
+    # whole, as Nsight Systems exports them (fixtures/kit/shrink.py)
+    "alloc_free_per_step/slow", "column_sums/slow", "managed_memory_pingpong/fixed", "reduction/slow-atomic",
+    "rollout_eager/fixed",
+    # in README.md, the tutorial and the release
+    "item_every_stage/slow", *(f"training_curve/stage-{stage}" for stage in range(6)),
+    # small ones that tests and benchmarks read as a user would
+    "alloc_free_per_step/slow.no-nvtx", "chunked_pipeline/fixed-streams", "chunked_pipeline/slow-pageable",
+    "chunked_pipeline/slow-pinned", "dependent_gather/slow", "game_of_life_large/slow", "game_of_life_small/slow",
+    "healthy_graph_decode/healthy", "healthy_low_occupancy_gemm/healthy", "histogram/fixed", "histogram/slow",
+    "item_every_stage/fixed", "launch_bound_fp32/fixed", "launch_bound_fp32/slow",
+    "power_iteration/slow", "transpose/fixed", "transpose/slow-naive",
+}  # fmt: skip
+
+
+def kept(file: Path) -> bool:
+    """Return whether a recording stays as it was exported."""
+    return f"{file.parent.name}/{stem(file)}" in KEPT and file.parent.parent.name == "captures"
+
+
+def typed(read: Database) -> list[object]:
+    """Return all that a database holds, each value with its type and its exact digits."""
+    values = [[[(type(v), repr(v)) for v in column] for column in table.columns.values()] for table in read.tables]
+    return [read, values]
+
+
+def pack(file: Path) -> tuple[Path, int, int]:
+    """Replace an export by its columns; returns the new file, and the bytes before and after."""
+    target = file.with_name(f"{stem(file)}{PACKED}")
+    with tempfile.TemporaryDirectory() as scratch:
+        export, again = Path(scratch, "export.sqlite"), Path(scratch, "again.sqlite")
+        export.write_bytes(lzma.decompress(file.read_bytes()))
+        before = database.read(export)
+        data = fileformat.dump(before)
+        database.write(fileformat.load(data), again)
+        if typed(database.read(again)) != typed(before):
+            raise SystemExit(f"{file}: the packed file differs; the export stays.")
+    target.write_bytes(data)
+    size = file.stat().st_size
+    file.unlink()
+    return target, size, len(data)
+
+
+def unpack(file: Path, folder: Path | None) -> Path:
+    """Write a packed recording as a packed export again."""
+    target = (folder or file.parent) / f"{stem(file)}{EXPORT}"
+    target.write_bytes(lzma.compress(opened(file).read_bytes(), preset=6))
+    return target
+
+
+def texts_of(file: Path) -> list[str]:
+    """Return the texts of an export."""
+    listed: tables.Listed = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        export = Path(scratch, "export.sqlite")
+        export.write_bytes(lzma.decompress(file.read_bytes()))
+        for table in database.read(export).tables:
+            tables.lay_out(table, listed)
+    return [value for value in listed if isinstance(value, str)]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("action", choices=("pack", "unpack", "texts"))
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--to", type=Path, metavar="FOLDER", help="where unpacked files go; else beside the packed")
+    args = parser.parse_args()
+    if args.action == "unpack":
+        for file in args.files:
+            print(unpack(file, args.to))
+        return 0
+    exports = [file for file in args.files if not kept(file)]
+    with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        if args.action == "texts":
+            print(f"{texts.add(pool.map(texts_of, exports))} texts more in {texts.FILE}")
+            return 0
+        sizes = []
+        for target, before, after in pool.map(pack, exports):
+            print(f"{target}: {before:,} → {after:,} bytes")
+            sizes.append((before, after))
+    print(f"{len(sizes)} recordings: {sum(b for b, _ in sizes):,} → {sum(a for _, a in sizes):,} bytes")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -303,7 +303,7 @@ def test_products_of_sizes_that_vary_are_one_step_of_the_loop() -> None:
 
 
 def test_batches_of_a_few_lengths_are_one_step_each() -> None:
-    """Batches of four lengths take turns; a library has products for two of them, and one for a single length."""
+    """Batches of four lengths alternate; a library has products for two of them, and one for a single length."""
     tiles = {"up": "aabb", "down": "cddc", "qkv": "efef", "out": "gghi"}
     chance, batches = random.Random(4), []
     for _ in range(16):

@@ -120,14 +120,14 @@ balance as (
     device,
     thread,
     t,
-    piece,
-    sum(ns) over (partition by device, thread order by t, piece) as ns
+    rank,
+    sum(ns) over (partition by device, thread order by t, rank) as ns
   from (
     select
       device,
       thread,
       start as t,
-      start + 1 as piece,
+      start + 1 as rank,
       -ns as ns
     from waited
     union all
@@ -153,8 +153,8 @@ left_over as (
     t as start,
     lag(ns, 1, 0) over (w) - least(0, min(ns) over (w rows between unbounded preceding and 1 preceding)) as ns
   from balance
-  window w as (partition by device, thread order by t, piece)
-  qualify piece > 0
+  window w as (partition by device, thread order by t, rank)
+  qualify rank > 0
 ),
 -- what began later than that follows from something else; a phase of the host may be reached from the iteration
 -- before

@@ -44,7 +44,7 @@ def loops_from_period(
 
 
 def _main(con: Connection, process: int, settings: Settings, *, late: bool) -> tuple[Submissions, Repetition | None]:
-    """The loop that stands for a process, in its operations as they are told apart for it."""
+    """The loop that stands for a process, in its operations as they are distinguished for it."""
     events = submissions.read(con, process, settings)
     found = _of(con, process, events, settings, late=late)
     if found is None and _threads(con, process) > 1:  # a pool may hand the same work to any of its threads

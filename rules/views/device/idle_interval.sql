@@ -120,14 +120,14 @@ balance as (
     device,
     thread,
     t,
-    rank,
-    sum(ns) over (partition by device, thread order by t, rank) as ns
+    is_idle,
+    sum(ns) over (partition by device, thread order by t, is_idle) as ns
   from (
     select
       device,
       thread,
       start as t,
-      start + 1 as rank,
+      true as is_idle,
       -ns as ns
     from waited
     union all
@@ -135,7 +135,7 @@ balance as (
       d.device,
       h.thread,
       h."end",
-      0,
+      false,
       h.reach_ns
     from held h
     join (
@@ -153,8 +153,8 @@ left_over as (
     t as start,
     lag(ns, 1, 0) over (w) - least(0, min(ns) over (w rows between unbounded preceding and 1 preceding)) as ns
   from balance
-  window w as (partition by device, thread order by t, rank)
-  qualify rank > 0
+  window w as (partition by device, thread order by t, is_idle)
+  qualify is_idle
 ),
 -- what began later than that follows from something else; a phase of the host may be reached from the iteration
 -- before

@@ -24,7 +24,9 @@ EXPECTED = {
     "a-label-of-a-million-letters.csv.xz": ("report", "problems"),  # took quadratic time
     "a-million-line-breaks-in-a-cell.csv.xz": ("report", "problems"),  # took quadratic time
     "a-negative-duration.csv.xz": ("report", "problems"),
+    "a-number-in-quotes.json": ("refused", "span_ms cannot be"),  # 1e999: endless once it was read
     "a-place-with-more-than-all.json": ("refused", "share cannot be"),
+    "copies-of-less-than-nothing.sqlite.xz": ("report", "problems"),  # added up to less than nothing
     "idle-for-many-years.sqlite.xz": ("report", "problems"),  # the report could not be read again
     "kernels-of-one-name.sqlite.xz": ("report", "healthy"),  # which one was reported followed the order of rows
     "list-of-tables-is-malformed.sqlite.xz": (
@@ -32,6 +34,7 @@ EXPECTED = {
         "the database is damaged",
     ),  # SQLite gave now this reason, now that
     "loops-longer-than-the-run.json": ("refused", "share_of_span cannot be"),
+    "more-threads-than-a-gpu-starts.json.xz": ("report", "problems"),  # the report could not be read again
     "page-packed.details.csv.gz": ("refused", "FILE: the file is cut off"),  # named the unpacked file
     "percentages-beyond-all-measure.csv.xz": ("report", "cannot_tell"),  # the report could not be read again
     "row-ids-are-times.sqlite.xz": ("report", "cannot_tell"),  # a query for each million row ids up to the last

@@ -92,6 +92,7 @@ def test_figures_of_a_kernel_that_cannot_be_are_refused(tmp_path: Path, facts: d
         ("run.loops.0.iteration_ms", "-1"),
         ("run.loops.0.iteration_ms", "1e999"),
         ("run.loops.0.iteration_ms", "1e-320"),
+        ("run.span_ms", '"1e999"'),
         ("run.loops.0.budget.compute", "1e308"),
         ("run.loops.0.budget.compute", "-1e308"),
         ("run.loops.0.launches", "9" * 400),

@@ -10,6 +10,7 @@ import duckdb
 
 from gpudiag.diagnosis import iteration_time_check, loop_names, loop_share, phases
 from gpudiag.diagnosis.kernels import measured
+from gpudiag.diagnosis.validate_report import LARGEST
 from gpudiag.errors import GpudiagError
 from gpudiag.library.catalogue import Library
 from gpudiag.library.rule_file import near
@@ -168,10 +169,15 @@ def _counts(con: Connection) -> dict[int, dict[str, Any]]:
             "calls": calls,
             "thread_calls": most,
             "deciles_ms": tuple(deciles),
-            "copied_bytes": copied,
+            "copied_bytes": _possible(copied),
         }
         for loop, launches, calls, most, deciles, copied in rows
     }
+
+
+def _possible(count: float | None) -> float | None:
+    """Return a count that a report may hold; a damaged file's may be too large to be one."""
+    return count if count is not None and count <= LARGEST else None
 
 
 def _kernels(con: Connection) -> dict[int, tuple[KernelUse, ...]]:
@@ -187,7 +193,7 @@ def _kernels(con: Connection) -> dict[int, tuple[KernelUse, ...]]:
     ).fetchall()
     uses: dict[int, list[KernelUse]] = defaultdict(list)
     for loop, name, launches, ms, threads in rows:
-        uses[loop].append(KernelUse(name=clean(name or ""), launches=launches, ms=ms, threads=threads))
+        uses[loop].append(KernelUse(name=clean(name or ""), launches=launches, ms=ms, threads=_possible(threads)))
     return {loop: (*found[:KERNELS], *_together(found[KERNELS:])) for loop, found in uses.items()}
 
 

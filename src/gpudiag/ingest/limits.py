@@ -1,4 +1,4 @@
-"""Limits on what an SQLite file may hold. No export comes near them; beyond them SQLite takes minutes or gigabytes."""
+"""Limits on what a file may hold. No export comes near them; beyond them SQLite takes minutes, or sums cannot be."""
 
 from __future__ import annotations
 
@@ -19,3 +19,6 @@ INTERRUPTIBLE = 100_000
 
 STEPS, STEPS_A_BYTE = 300_000_000, 20
 """Steps of SQLite's machine for a file of no size, some five seconds, and more for each byte: exports take below 1."""
+
+LARGEST_COPY = 1 << 42
+"""Bytes of one copy: no memory that a GPU reaches holds as many, and a damaged file may say more."""

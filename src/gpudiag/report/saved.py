@@ -48,10 +48,13 @@ def read(path: Path) -> Report:
     if place := misfit(content):
         raise GpudiagError(f"{path} is a damaged report: {place[:LONGEST_NAME]} cannot be. {_AGAIN}")
     try:
-        return loop_names.with_markers(Report.model_validate(content, extra="ignore"))
+        report = Report.model_validate(content, extra="ignore")
     except (ValidationError, RecursionError) as error:
         place = ".".join(map(str, error.errors()[0]["loc"])) if isinstance(error, ValidationError) else "nesting"
         raise GpudiagError(f"{path} is a damaged report, or one of a newer gpudiag ({place}). {_AGAIN}") from None
+    if place := misfit(report.model_dump()):  # once more, of what was a number in quotes
+        raise GpudiagError(f"{path} is a damaged report: {place[:LONGEST_NAME]} cannot be. {_AGAIN}")
+    return loop_names.with_markers(report)
 
 
 def _is_trace(path: Path) -> bool:

@@ -173,11 +173,11 @@ def test_calls_are_nested_alike_however_few_are_sorted_at_a_time(
         assert export.read(tmp_path).execute(parents).fetchall() == whole
 
 
-def copy_with(export: Export, kinds: tuple[int, int, int]) -> None:
+def copy_with(export: Export, kinds: tuple[int, int, int], size: int = 64) -> None:
     export.table(
         MEMCPY,
         'start, "end", deviceId, contextId, streamId, globalPid, correlationId, bytes, copyKind, srcKind, dstKind',
-        [(1, 2, 0, 1, 7, tid(PID_A, 0), 1, 64, *kinds)],
+        [(1, 2, 0, 1, 7, tid(PID_A, 0), 1, size, *kinds)],
     )
 
 
@@ -194,6 +194,12 @@ def test_enumerations_come_from_the_file(export: Export, tmp_path: Path) -> None
     export.table("ENUM_CUDA_MEM_KIND", "id, name, label",
                  [(0, "CUDA_MEM_KIND_PINNED", ""), (9, "CUDA_MEM_KIND_DEVICE_STATIC", "")])  # fmt: skip
     assert export.read(tmp_path).execute(KINDS).fetchall() == [("host_to_device", "pinned", "device", 64)]
+
+
+@pytest.mark.parametrize("size", [-(2**31), 2**62])
+def test_a_copy_that_no_memory_holds_has_no_size(export: Export, tmp_path: Path, size: int) -> None:
+    copy_with(export, (1, 0, 2), size=size)
+    assert export.read(tmp_path).execute("select kind, bytes from gpu_op").fetchall() == [("memcpy", None)]
 
 
 def test_enumerations_without_tables_are_the_documented_numbers(export: Export, tmp_path: Path) -> None:

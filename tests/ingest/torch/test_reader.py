@@ -39,6 +39,27 @@ def test_kernels_copies_and_sets(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("sizes", "known"),
+    [
+        ({"grid": [2_147_483_647, 2, 1], "block": [32, 32, 1]}, (4_294_967_294, 1024)),
+        ({"grid": [2_147_483_648, 1, 1], "block": [32, 33, 1]}, (None, None)),
+        ({"grid": [1, 65_536, 1], "block": [2_147_483_647, 1_000_000, 2]}, (None, None)),
+    ],
+)
+def test_launches_that_cuda_refuses_have_no_size(
+    tmp_path: Path, sizes: dict[str, list[int]], known: tuple[int | None, int | None]
+) -> None:
+    con = of(tmp_path, call("cudaLaunchKernel", 1, 2, 1), work("kernel", "k", 5, 5, 1, **sizes))
+    assert con.execute("select grid, block from gpu_op").fetchall() == [known]
+
+
+def test_a_copy_of_less_than_nothing_has_no_size(tmp_path: Path) -> None:
+    copy = work("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", 5, 3, 1, bytes=-64)
+    con = of(tmp_path, call("cudaMemcpyAsync", 1, 9, 1), copy)
+    assert con.execute("select kind, bytes from gpu_op").fetchall() == [("memcpy", None)]
+
+
 def test_a_driver_call_inside_a_runtime_call_belongs_to_it(tmp_path: Path) -> None:
     con = of(
         tmp_path, call("cudaLaunchKernel", 10, 10, 1), call("cuLaunchKernel", 12, 4, 2), work("kernel", "k", 30, 5, 2),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gpudiag.ingest.limits import LARGEST_COPY
 from gpudiag.ingest.nsys.api import SANE
 from gpudiag.ingest.nsys.devices import StreamKey
 from gpudiag.ingest.nsys.enums import case
@@ -39,7 +40,7 @@ def _activities(capture: Capture) -> tuple[_Activity, ...]:
     kernel = ints("demangledName", "shortName", *sizes, "registersPerThread", "staticSharedMemory",
                   "dynamicSharedMemory", "localMemoryPerThread", "graphNodeId")  # fmt: skip
     copies = (
-        f"bytes, {case('copyKind', capture.enums.copy_kinds)} as copy_kind,"
+        f"{_BYTES}, {case('copyKind', capture.enums.copy_kinds)} as copy_kind,"
         f" {case('srcKind', memory)} as src_kind, {case('dstKind', memory)} as dst_kind, graphNodeId as graph_node"
     )
     return (
@@ -47,11 +48,13 @@ def _activities(capture: Capture) -> tuple[_Activity, ...]:
         _Activity("memcpy", "CUPTI_ACTIVITY_KIND_MEMCPY",
                   ints("bytes", "copyKind", "srcKind", "dstKind", "graphNodeId"), copies),
         _Activity("memset", "CUPTI_ACTIVITY_KIND_MEMSET", ints("bytes", "memKind", "graphNodeId"),
-                  f"bytes, {case('memKind', memory)} as dst_kind, graphNodeId as graph_node"),
+                  f"{_BYTES}, {case('memKind', memory)} as dst_kind, graphNodeId as graph_node"),
         _Activity("graph", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", ints("graphId", "graphExecId"),
                   "coalesce(graphExecId, graphId) as graph"),
     )  # fmt: skip
 
+
+_BYTES = f"case when bytes between 0 and {LARGEST_COPY} then bytes end as bytes"
 
 # The largest that CUDA launches; a damaged file may say more.
 _KERNEL = """k.id as name,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from gpudiag.ingest.limits import LARGEST_COPY
 from gpudiag.ingest.rows import append
 from gpudiag.ingest.torch.staging import EVENTS
 from gpudiag.ingest.torch.trace import LONGEST, Trace, intern
@@ -132,11 +133,13 @@ def read_operations(trace: Trace) -> None:
                e.start - {trace.origin} as start, e."end" - {trace.origin} as "end", d.id as device,
                {trace.process} as process, s.stream,
                case cat when 'gpu_memcpy' then 'memcpy' when 'gpu_memset' then 'memset' else 'kernel' end as kind,
-               n.id as name, c.id as api_call, e.correlation, e.bytes,
+               n.id as name, c.id as api_call, e.correlation,
+               case when e.bytes between 0 and {LARGEST_COPY} then e.bytes end as bytes,
                {_COPY}, {sides},
-               case when len(grid_size) = 3 then try(grid_size[1] * grid_size[2] * grid_size[3]) end as grid,
-               case when len(block_size) = 3
-                    then try_cast(try(block_size[1] * block_size[2] * block_size[3]) as integer) end as block,
+               case when len(grid_size) = 3 and {_LAUNCHED}
+                    then try(grid_size[1] * grid_size[2] * grid_size[3]) end as grid,
+               case when len(block_size) = 3 and try(block_size[1] * block_size[2] * block_size[3]) <= 1024
+                    then (block_size[1] * block_size[2] * block_size[3])::integer end as block,
                try_cast(e.registers as integer) as registers, try_cast(e.shared as integer) as dynamic_shared,
                coalesce(try_cast(nullif(e.graph_node, '0') as bigint), case when c.launches_graph
                    then row_number() over (partition by c.id order by e.start, e."end", e.number) end) as graph_node
@@ -148,6 +151,9 @@ def read_operations(trace: Trace) -> None:
     )
     ((trace.found["gpu_op"],),) = con.execute(f"select count(*) from gpu_op where id >= {first}").fetchall()
 
+
+# The largest that CUDA launches; a damaged file may say more.
+_LAUNCHED = "grid_size[1] < 2147483648 and grid_size[2] < 65536 and grid_size[3] < 65536"
 
 # "Memcpy HtoD (Pageable -> Device)", "Memset (Device)"
 _COPY = r"""

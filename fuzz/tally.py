@@ -20,7 +20,7 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 COUNTS, PAGE = DOCS / "fuzzing.json", DOCS / "fuzzing.md"
 WHAT = {
     "sqlite": "Nsight Systems export, SQLite", "parquet": "Nsight Systems export, Parquet folder",
-    "ncu-csv": "Nsight Compute page, CSV", "ncu-rep": "Nsight Compute report",
+    "ncu-csv": "Nsight Compute page, CSV", "ncu-rep": "Nsight Compute report", "trace": "trace of torch.profiler",
     "smi": "log of nvidia-smi, also beside an export", "cprofile": "file of cProfile, also beside an export",
     "packed": "any of them as .gz, .xz or .zst", "report": "saved report, also two compared",
     "config": "gpudiag.toml and a baseline", "rules": "folder of rules, views and remedies",

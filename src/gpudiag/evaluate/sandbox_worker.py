@@ -28,6 +28,9 @@ MAX_BYTES = 8 << 20  # of JSON, one answer: a parent that reads more could be ma
 MAX_BYTES_IN_ALL = 32 << 20  # likewise by many of them
 MAX_REASON = 500  # characters: DuckDB's messages repeat the value that they complain of
 _CHUNK = 1 << 16
+_IMPORTED = (
+    "duckdb", "_duckdb", "pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection",
+)  # fmt: skip
 _SPARE = 1 << 16  # bytes that an answer has around its text
 _LAST_WORD_SECONDS = 8  # for a process whose answer has ended to end too
 _PATIENCE = 8  # seconds by the clock for each of processor time: the machine may have other work
@@ -85,9 +88,10 @@ def _for_child(limits: Limits) -> dict[str, float]:
 def _started(module: str, job: Job, folder: str) -> Iterator[subprocess.Popen[bytes]]:
     """The child, which answers on its stdout. It is killed in the end, however that comes."""
     # Nothing of the user's environment reaches the child (no credentials, no start-up hooks) but what Python may need
-    # to start at all: clusters install it where the loader does not look by itself.
+    # to start at all: clusters install it where the loader does not look by itself, and packages where only the user's
+    # PYTHONPATH leads. Of that the child gets the folders of what it imports.
     env = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "PYTHONHOME") if name in os.environ}
-    env |= {"PYTHONPATH": str(Path(__file__).resolve().parents[2]), "PYTHONDONTWRITEBYTECODE": "1"}
+    env |= {"PYTHONPATH": os.pathsep.join(_folders()), "PYTHONDONTWRITEBYTECODE": "1"}
     # One arena and one thread: each more reserves address space, which would count without being used.
     env |= {"MALLOC_ARENA_MAX": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
@@ -107,6 +111,14 @@ def _started(module: str, job: Job, folder: str) -> Iterator[subprocess.Popen[by
             process.stdin.close()
         process.stdout.close()
         process.wait()
+
+
+def _folders() -> list[str]:
+    """Return the folders of gpudiag and of the packages that the child imports."""
+    own = str(Path(__file__).resolve().parents[2])
+    named = [getattr(sys.modules.get(name), "__file__", None) for name in _IMPORTED]
+    files = [Path(name).resolve() for name in named if name]
+    return list(dict.fromkeys([own, *(str(file.parents[file.name == "__init__.py"]) for file in files)]))
 
 
 def _answers(child: subprocess.Popen[bytes], limits: Limits) -> Iterator[tuple[Answer | str, int, float]]:

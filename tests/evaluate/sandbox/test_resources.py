@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from gpudiag.evaluate import sandbox_worker
@@ -170,6 +171,15 @@ def test_the_child_sees_no_secret_of_the_user_s(tmp_path: Path, monkeypatch: pyt
     assert set(answer["env"]) <= allowed
     assert answer["cwd"] == "/"
     assert isinstance(fds, str) or fds["size"] != 7
+
+
+def test_the_child_finds_packages_where_its_parent_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On clusters only the user's PYTHONPATH may lead there, of which nothing else reaches the child."""
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    answer = in_child("import os; return {'folders': os.environ['PYTHONPATH']}", tmp_path, monkeypatch)
+    folders = answer["folders"].split(os.pathsep)
+    assert str(Path(duckdb.__file__).resolve().parents[1]) in folders
+    assert str(tmp_path) not in folders
 
 
 LIES: dict[str, tuple[str, Callable[[Any], bool]]] = {

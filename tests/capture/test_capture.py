@@ -208,9 +208,25 @@ def test_a_dry_run_runs_nothing(place: Path) -> None:
     assert any("nsys profile" in said and said.endswith(f"touch {place / 'ran'}") for said in heard)
 
 
+# As nsys 2025.3.2 printed it beside thousands of short processes, where 32,768 numbers of processes are all there are.
+NOT_READ = """: > "${{name}}.qdstrm"
+cat << 'END'
+Importer error status: An unknown error occurred.
+    Props {{
+      Items {{
+        Type: ErrorText
+        Value: "{}"
+      }}
+    }}
+Generated:
+\t/tmp/report.qdstrm
+END"""
 FAILURES = {
     "killed half-way": ("kill -9 $$", "ended by signal 9 half-way"),
     "no host part": (': > "${name}.qdstrm"', "libdw is probably missing"),
+    "numbers given out twice": (NOT_READ.format("Multiple different definitions of the same VmTidToPidInfo"),
+                                "numbers were given out twice.*kernel.pid_max"),
+    "another reason": (NOT_READ.format("Wrong event order"), "wrote no report of it: it says 'Wrong event order'"),
     "fails under nsys": ("echo gone; echo \"Generating 'x'\"; exit 3", "exit code 3, last saying: gone;"),
     "writes nothing": ("exit 0", "nsys wrote no report"),
 }  # fmt: skip

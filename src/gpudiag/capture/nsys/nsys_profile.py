@@ -17,12 +17,19 @@ from gpudiag.errors import GpudiagError
 
 _HELP_S = 60
 """An nsys on a slow network disk needs seconds to print its help; one that hangs must not hang us."""
+_LAST_BYTES = 1 << 16
+"""Of what nsys printed: its reason comes last, its progress bar before."""
 _NEEDED = ("--trace", "--output", "--duration", "--sample")
-NOT_IMPORTED = (
-    "nsys recorded, but wrote no report of it: libdw is probably missing (Debian and Ubuntu: `apt"
-    " install libdw1`; Fedora and Red Hat: `dnf install elfutils-libs`), or nsys was installed without its host part"
+_NOT_IMPORTED = "nsys recorded, but wrote no report of it: "
+_NO_IMPORTER = (
+    "libdw is probably missing (Debian and Ubuntu: `apt install libdw1`; Fedora and Red Hat: `dnf install"
+    " elfutils-libs`), or nsys was installed without its host part"
 )
-"""Said where nsys leaves a .qdstrm file and no report."""
+_NUMBERS_AGAIN = (
+    "meanwhile so many processes began and ended beside the program that their numbers were given out twice, which nsys"
+    " cannot read; record when fewer run, or let an admin raise the limit (`sysctl kernel.pid_max=4194304`)"
+)
+_ERROR_TEXT = re.compile(rb"Type: ErrorText\s+Value: \"([^\"\n]{1,300})\"")
 _INSTALL = (
     "install the package nsight-systems (Debian and Ubuntu: `apt install nsight-systems-cli` from NVIDIA's CUDA"
     " repository; elsewhere https://developer.nvidia.com/nsight-systems)"
@@ -151,3 +158,19 @@ def harmless(words: list[str]) -> list[str]:
         "--capture-range",
     )
     return [word for word in words if word.startswith(kinds)]
+
+
+def not_imported(log: Path) -> str:
+    """Return what is said where nsys leaves a .qdstrm file and no report: its own reason, if its output has one."""
+    try:
+        with log.open("rb") as output:
+            output.seek(max(0, log.stat().st_size - _LAST_BYTES))
+            reasons = _ERROR_TEXT.findall(output.read())
+    except OSError:
+        reasons = []
+    if not reasons:
+        return f"{_NOT_IMPORTED}{_NO_IMPORTER}"
+    reason = reasons[-1].decode("utf-8", "replace")
+    if "VmTidToPidInfo" in reason:
+        return f"{_NOT_IMPORTED}{_NUMBERS_AGAIN}"
+    return f"{_NOT_IMPORTED}it says {reason!r}; record again, or with a newer nsys"

@@ -25,7 +25,7 @@ SETTLE_S = 120.0
 """Seconds that nsys has to write its report after it was asked to stop."""
 _EXPORT_S = 1800.0
 """Reports of gigabytes take minutes to export; one that hangs must not hang us."""
-_NAME = "report"
+_NAME, _LOG = "report", "profiled.log"
 _NSYS_SAYS = "Generating '"
 """Where nsys begins to speak of its own files."""
 _GPU_WORK = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")
@@ -77,7 +77,7 @@ def record(
         return "size" if workspace.size(private) > most else ""
 
     env = {**os.environ, "TMPDIR": str(temporary)}
-    log = private / "profiled.log"
+    log = private / _LOG
     done = run(words, env, log, plan.limit_s, watch=watch, end_by=signal.SIGINT, settle_s=SETTLE_S, before=_NSYS_SAYS)
     sampler.end()
     reports = sorted(private.glob(f"{_NAME}*.nsys-rep"))
@@ -112,7 +112,7 @@ def _nothing(done: ProgramRun, chosen: Range, private: Path, most: int) -> Gpudi
             f"{private.parent}: the disk is full, so nothing was recorded; give it room, or set TMPDIR."
         )
     if any(private.rglob("*.qdstrm")) and not done.ended and done.code >= 0:
-        return GpudiagError(f"{nsys_profile.NOT_IMPORTED}.")
+        return GpudiagError(f"{nsys_profile.not_imported(private / _LOG)}.")
     if done.ended == "size":
         return GpudiagError(
             f"the recording reached {most:,} bytes before nsys could finish it: give a shorter --duration, or a larger"

@@ -50,9 +50,21 @@ def test_the_profilers_step_is_the_loop(trace: Path) -> None:
     assert steps(report_of(trace)) == ("ProfilerStep", 4)
 
 
+# docs/both_ways.md has them all. The loaders had fewer cores than workers when their traces were taken.
+APART = {
+    "boolean_mask_loss-slow", "frozen_backbone_loss_read-slow", "healthy_loader_ahead-healthy", "loader_and_item-fixed",
+    "loader_and_item-slow", "loader_and_item-slow-loader", "loader_without_workers-slow",
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    "trace", [one for one in FILES if one.name.startswith("slow") or "loader" in one.parent.name], ids=name
-)
+    "trace",
+    [
+        one for one in FILES
+        if (one.name.startswith("slow") or "loader" in one.parent.name) and name(one) not in APART
+    ],
+    ids=name,
+)  # fmt: skip
 def test_both_profilers_give_the_same_first_finding(trace: Path) -> None:
     twin = report_of(trace.with_name(trace.name.replace(".pt.trace.json", ".sqlite")))
     report = report_of(trace)

@@ -71,7 +71,7 @@ def test_the_kernel_at_fault_is_proposed(capture: str, kernel: str) -> None:
         (("alloc_free_per_step/slow.no-nvtx.sqlite.xz",), "A01"),
         (("loader_without_workers/slow",), "D01"),
         (("chunked_pipeline/slow-pinned.sqlite.xz",), "M02"),
-        (("ddp_slow_rank/slow-host.rank0", "ddp_slow_rank/slow-host.rank1"), "N02"),
+        (("ddp_slow_rank/slow-host.rank0", "ddp_slow_rank/slow-host.rank1"), "D01"),
     ],
 )
 def test_no_kernel_is_proposed_where_the_loop_waits_elsewhere(captures: tuple[str, ...], code: str) -> None:

@@ -381,8 +381,10 @@ def test_what_does_not_exist_is_answered_with_what_does(selection: Selection, su
 def test_ranks_are_still_compared_collective_by_collective() -> None:
     pair = [f"ddp_slow_rank/slow-host.rank{rank}" for rank in (0, 1)]
     both = explained(*pair, selection=select("3550ms:3660ms"))
-    assert both.findings[0].code == "N02"
-    assert both.findings[0].evidence["cause"] == "host"
+    [late] = [finding for finding in both.findings if finding.code == "N02"]
+    assert late.evidence["cause"] == "host"
+    assert late.title.startswith("The other ranks wait for `rank 1`")
+    assert (late.caused_by, both.findings[0].code, both.findings[0].process) == (1, "D01", "rank 1")
     assert both.run.cold_start_ms == 0
 
 

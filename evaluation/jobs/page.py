@@ -128,11 +128,12 @@ def _costs(jobs: Sequence[Row], costs: Mapping[str, Any]) -> str:
     small = [_typical([one for one in jobs if one["ranks"] == size]) for size in sizes]
     large = costs.get("large", [])
     fitted = [(one["ranks"], one["cost"]["cpu_s"]) for one in jobs if one["ranks"] <= FITTED]
+    largest = max(ranks for ranks, _ in fitted)
     rows = [_grown(one) for one in (*small, *large)]
     said = [
         _ABOUT_COSTS,
         table(["ranks", "a rank", "in all", "reading a rank", "comparing", "of reading"], rows),
-        f"In jobs of up to {FITTED} small ranks CPU time is linear in the ranks, with R² = {_r2(fitted):.4f}.",
+        f"A line through the CPU times of all jobs of up to {largest} small ranks has R² = {_r2(fitted):.4f}.",
     ]
     if workers := costs.get("workers"):
         one, two, ranks = workers["one"], workers["two"], workers["ranks"]

@@ -7,11 +7,12 @@ back, so the views stay and its rows go.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 
 import duckdb
 
+from gpudiag.authoring.empty_views import EmptyViews
 from gpudiag.library.catalogue import Library
 from gpudiag.library.sql_check import relations_of, strip_comments
 from gpudiag.loops import detect
@@ -24,6 +25,7 @@ Connection = duckdb.DuckDBPyConnection
 # Optimiser passes without which a join of the largest cases compares all pairs, or a subquery cannot be planned.
 _NEEDED = ("filter_pushdown", "in_clause", "deliminator", "unused_columns")
 _WORD = re.compile(r"\w+")
+_NAMED = re.compile(r"^create\s+(?:view|macro)\s+(\w+)", re.I | re.M)
 _VIEW = re.compile(r"^create\s+view\s+(\w+)\s+as\b", re.I | re.M)
 
 # Most cases of profiled kernels have no timeline at all, and finding nothing in it takes as long as three views.
@@ -45,23 +47,33 @@ def plain() -> Connection:
     return con
 
 
-def with_views(library: Library) -> Connection:
-    """Return the locked store that holds the library's settings, macros and packaged views. Raises GpudiagError."""
+def with_views(library: Library) -> tuple[Connection, EmptyViews]:
+    """Return the locked store that holds the library's settings, macros and packaged views, and what is known of it.
+
+    Raises GpudiagError.
+    """
     return _with_views(tuple(library.views), tuple(library.setting_values.items()))
 
 
 @cache
-def _with_views(views: tuple[tuple[str, str], ...], settings: tuple[tuple[str, float], ...]) -> Connection:
+def _with_views(
+    views: tuple[tuple[str, str], ...], settings: tuple[tuple[str, float], ...]
+) -> tuple[Connection, EmptyViews]:
     con = plain()
     database.load_settings(con, dict(settings))
     database.load_views(con, views)
     literals = database.setting_literals(con)
+    stored: dict[str, str] = {}
+    others: dict[str, str] = {}
     for _, sql in views:
+        for statement in database.split_views(sql):
+            if match := _NAMED.search(statement):
+                (stored if database.is_stored(statement) else others)[match[1].lower()] = statement
         for name, body in _stored(database.split_views(sql)):
             con.execute(f"delete from {name}")  # an aggregate of no rows is a row
-            # Hundreds of cases fill the same view: it is parsed and planned once.
+            # Hundreds of cases fill the same view: it is parsed once (and planned each time).
             con.execute(f"prepare fill_{name} as insert into {name} {database.with_settings(body, literals)}")
-    return con
+    return con, EmptyViews(stored, others)
 
 
 @cache
@@ -99,13 +111,27 @@ def views_for(query: str, files: Iterable[tuple[str, str]], more: Iterable[str] 
     return (*macros, *ordered)
 
 
-def fill_views(con: Connection, needed: tuple[tuple[str, str], ...]) -> None:
-    """Compute what the filled tables imply: loops where the case gives none, then the stored views among `needed`."""
+def fill_views(
+    con: Connection, needed: tuple[tuple[str, str], ...], memo: EmptyViews, content: Mapping[str, int]
+) -> None:
+    """Compute what the filled tables imply: loops where the case gives none, then the stored views among `needed`.
+
+    content: a hash of the rows of each table that has some.
+    """
     row = con.execute(_LOOPS_TO_FIND).fetchone()
-    if row and row[0]:
-        detect.detect(con, apply.apply(con, ALL))
+    found = bool(row and row[0])
+    if found:
+        detect.detect(con, apply.apply(con, ALL))  # which changes the tables
+    held = dict(content)
     for name in _stored_names(needed):
-        con.execute(f"execute fill_{name}")
+        key = memo.key(name, held)
+        if memo.is_empty(key) and not found:
+            continue
+        count = con.execute(f"execute fill_{name}").fetchone()
+        if count and count[0]:
+            held[name] = key
+        elif not found:
+            memo.note_empty(key)
 
 
 @cache

@@ -12,7 +12,7 @@ import duckdb
 
 from gpudiag.errors import GpudiagError
 from gpudiag.library.catalogue import Library
-from gpudiag.schema import BY_NAME, Table
+from gpudiag.schema import BY_NAME, Column, Table
 
 Connection = duckdb.DuckDBPyConnection
 Rows = list[dict[str, Any]]
@@ -27,16 +27,15 @@ _NUMBERED = {("smi_sample", "reading")}  # by its repetition: fields of one read
 MAX_REPEAT = 10_000  # rows that `repeat` may write: far more than a smell needs to show
 
 
-def fill(con: Connection, case: Mapping[str, Any], library: Library) -> None:
-    """Write a case's rows into an empty store."""
+def fill(con: Connection, case: Mapping[str, Any], library: Library) -> dict[str, int]:
+    """Write a case's rows into an empty store; returns a hash of the rows of each table that has some."""
     tables = {key: _expand(key, rows) for key, rows in case.items() if key in BY_NAME and key != "capability"}
     tables["capability"] = _capabilities(case.get("capability"), library)
     _complete_loops(tables)
     _resolve(tables)
     for name in _IMPLIED:
         _imply(name, tables)
-    for name, rows in tables.items():
-        _insert(con, BY_NAME[name], rows)
+    return {name: hash(_insert(con, BY_NAME[name], rows)) for name, rows in tables.items() if rows}
 
 
 def _expand(name: str, rows: Rows) -> Rows:
@@ -156,19 +155,22 @@ def _capabilities(given: Any, library: Library) -> Rows:
     return [{"name": name, "state": state} for name, state in states.items()]
 
 
-def _insert(con: Connection, table: Table, rows: Rows) -> None:
-    if not rows:
-        return
-    defaults = _defaults(table)
+def _insert(con: Connection, table: Table, rows: Rows) -> str:
+    """Write rows; returns them as text, equal for equal rows."""
+    given = set().union(*rows)
+    # A column that no row gives and that is null by default is not named: each takes time to plan.
+    columns = [(column, default) for column, default in _defaults(table) if column.name in given or default is not None]
+    names = ", ".join(f'"{column.name}"' for column, _ in columns)
     # One parameter for all rows: parsing a mark for each value takes longer than storing them.
-    values = [{name: row.get(name, default) for name, default in defaults.items()} for row in rows]
-    fields = ", ".join(f'"{column.name}" {column.type}' for column in table.columns)
-    con.execute(f'insert into "{table.name}" select unnest(?::struct({fields})[], max_depth := 2)', [values])
+    lists = ", ".join(f"unnest(?::{column.type}[])" for column, _ in columns)
+    values = [[row.get(column.name, default) for row in rows] for column, default in columns]
+    con.execute(f'insert into "{table.name}" ({names}) select {lists}', values)
+    return f"{names} {values}"
 
 
 @cache
-def _defaults(table: Table) -> Mapping[str, Any]:
-    return {column.name: _literal(column.default) for column in table.columns}
+def _defaults(table: Table) -> tuple[tuple[Column, Any], ...]:
+    return tuple((column, _literal(column.default)) for column in table.columns)
 
 
 def _literal(sql: str) -> Any:

@@ -156,18 +156,18 @@ def _evaluated(
     overrides |= {f"settings.{name}": value for name, value in (case.get("settings") or {}).items()}
     library = library.with_overrides(overrides)
     # Another setting may change the type of a stored view's column: such a case has its views created anew.
-    con = _plain_store() if case.get("settings") else case_store.with_views(library)
+    con, memo = (_plain_store(), None) if case.get("settings") else case_store.with_views(library)
     own = [view for _, sql in library.user_views for view in read_views(con, sql)]
     others = [library.by_code[code] for code in rule.yields_to if code in library.by_code]
     more = (*(view.body for view in own), *(other.query for other in others))
     needed = case_store.needed_views(rule.query, tuple(library.views), more)
     con.begin()
     try:
-        fill(con, case, library)
-        if case.get("settings"):
-            prepare.prepare(con, replace(library, views=needed), side_by_side=False)
+        content = fill(con, case, library)
+        if memo:
+            case_store.fill_views(con, needed, memo, content)
         else:
-            case_store.fill_views(con, needed)
+            prepare.prepare(con, replace(library, views=needed), side_by_side=False)
         names = create_views(con, library.user_views, library.view_names) if own else library.view_names
         for other in others:
             if other.code in library.user_codes:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 from gpudiag.library.view_docs import view_docs
 from gpudiag.schema import TABLES
 
@@ -58,16 +56,14 @@ def noun(name: str) -> str:
     return words[-1]
 
 
-@pytest.mark.parametrize("name", RELATIONS)
-def test_relation_has_an_entry(name: str) -> None:
-    assert name in entries()
+def test_each_relation_has_an_entry() -> None:
+    assert sorted(RELATIONS.keys() - entries().keys()) == []
 
 
-@pytest.mark.parametrize("name", RELATIONS)
-def test_nouns_of_its_columns_are_explained(name: str) -> None:
+def test_nouns_of_their_columns_are_explained() -> None:
     known = entries().keys() | RELATIONS.keys() | TRIVIAL
-    nouns = {noun(column) for column in RELATIONS[name]}
-    assert sorted(word for word in nouns if not {word, singular(word)} & known) == []
+    nouns = {f"{name}.{column}": noun(column) for name, columns in RELATIONS.items() for column in columns}
+    assert sorted(place for place, word in nouns.items() if not {word, singular(word)} & known) == []
 
 
 def test_each_entry_is_one_sentence() -> None:

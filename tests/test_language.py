@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[1]
 SPOKEN = ("src", "evaluation", "benchmarks", "fuzz", "rules", "docs", "tests", "README.md", "CONTRIBUTING.md")
 PROGRAMS = sorted(
@@ -58,10 +56,13 @@ def test_few_files_are_excepted() -> None:
     assert len(ALLOWED) <= 20
 
 
-@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_docstrings_are_statements(path: Path) -> None:
+def test_docstrings_are_statements() -> None:
     """`Return whether …` says what a function does; `Whether …` leaves open if it asks, answers or checks."""
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    nodes = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, documented)]
-    texts = [ast.get_docstring(node) or "" for node in nodes]
-    assert [text.partition("\n")[0] for text in texts if QUESTION.match(text)] == []
+    found = {}
+    for path in PROGRAMS:
+        nodes = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, documented)]
+        texts = [ast.get_docstring(node) or "" for node in nodes]
+        if questions := [text.partition("\n")[0] for text in texts if QUESTION.match(text)]:
+            found[path.relative_to(ROOT).as_posix()] = questions
+    assert found == {}

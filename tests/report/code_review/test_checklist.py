@@ -32,13 +32,14 @@ def with_findings(*findings: Finding) -> str:
     return checklist.render(samples.launch_bound().model_copy(update={"findings": findings, "minor": ()}))
 
 
-@pytest.mark.parametrize("rule", FINDINGS, ids=lambda rule: rule.code)
-def test_every_finding_asks_one_short_question(rule: Rule) -> None:
-    assert rule.question
-    assert rule.question.endswith("?")
-    assert len(rule.question) <= 140
-    assert not re.search(r"[.?!]\s", rule.question.rstrip("?")), "is more than one sentence"
-    assert re.match(r"(Are|Could|Do|Does|Is|Would) ", rule.question), "cannot be answered by yes or no"
+def test_every_finding_asks_one_short_question() -> None:
+    for rule in FINDINGS:
+        assert rule.question, rule.code
+        assert rule.question.endswith("?"), rule.code
+        assert len(rule.question) <= 140, rule.code
+        assert not re.search(r"[.?!]\s", rule.question.rstrip("?")), f"{rule.code} asks more than one sentence"
+        yes_or_no = re.match(r"(Are|Could|Do|Does|Is|Would) ", rule.question)
+        assert yes_or_no, f"{rule.code} cannot be answered by yes or no"
 
 
 def test_no_two_rules_ask_the_same() -> None:

@@ -157,6 +157,7 @@ def test_type_checkers_see_that_it_is_typed() -> None:
 # --- the documents --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.capture
 def test_the_example_runs_and_prints_what_it_shows(capture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(capture.parent)
     names: dict[str, object] = {}
@@ -353,6 +354,7 @@ def test_without_a_page_a_notebook_shows_markdown(monkeypatch: pytest.MonkeyPatc
     assert sample()._repr_markdown_().startswith("# gpudiag")
 
 
+@pytest.mark.capture
 def test_the_page_of_a_capture_shows_its_timeline(capture: Path, tmp_path: Path) -> None:
     report = gpudiag.explain(capture)
     kept = pickle.loads(pickle.dumps(report))
@@ -427,6 +429,7 @@ def state() -> dict[str, object]:
     }
 
 
+@pytest.mark.capture
 def test_it_leaves_the_program_as_it_was(capture: Path, capfd: pytest.CaptureFixture[str]) -> None:
     before = state()
     first = gpudiag.explain(capture)
@@ -439,12 +442,14 @@ def test_it_leaves_the_program_as_it_was(capture: Path, capfd: pytest.CaptureFix
     assert first.findings["code"][0] == "S01"
 
 
+@pytest.mark.capture
 def test_it_works_in_threads(capture: Path) -> None:
     with ThreadPoolExecutor(2) as pool:
         one, other = pool.map(gpudiag.explain, [capture, capture])
     assert one == other == gpudiag.explain(capture)
 
 
+@pytest.mark.capture
 def test_arguments_do_what_those_of_the_command_line_do(capture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[list[Path], Options]] = []
 
@@ -463,6 +468,7 @@ def test_arguments_do_what_those_of_the_command_line_do(capture: Path, monkeypat
     ]
 
 
+@pytest.mark.capture
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

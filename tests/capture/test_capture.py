@@ -416,6 +416,7 @@ def test_a_wrong_place_for_the_report_is_said_at_once(place: Path) -> None:
     assert not (place / "log").exists()
 
 
+@pytest.mark.capture
 def test_a_time_of_no_iteration_is_left_out_and_said(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is measured is made up; the recording is a real one of another program."""
     packed = CAPTURES / "histogram" / "fixed.sqlite.xz"

@@ -66,6 +66,7 @@ def report(done: Result) -> dict[str, Any]:
     return content
 
 
+@pytest.mark.capture
 def test_what_next_proposes_is_measured_and_explained(timeline: Path) -> None:
     done = captured(timeline)
     made = report(done)
@@ -83,6 +84,7 @@ def test_what_next_proposes_is_measured_and_explained(timeline: Path) -> None:
     assert list((timeline / "tmp").iterdir()) == []
 
 
+@pytest.mark.capture
 def test_kernels_of_a_trace_are_measured(timeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """PyTorch and its trace are those of `tests/recorders.py`."""
     (timeline / "bin" / "nsys").unlink()
@@ -93,6 +95,7 @@ def test_kernels_of_a_trace_are_measured(timeline: Path, monkeypatch: pytest.Mon
     assert "-k regex:^gemm" in (timeline / "ncu.log").read_text()
 
 
+@pytest.mark.capture
 def test_where_none_is_proposed_the_longest_are(timeline: Path) -> None:
     """The host holds this program up, so that `next` proposes nothing; who asks gets the counters all the same."""
     packed = CAPTURES / "launch_bound_fp32" / "slow.sqlite.xz"
@@ -103,6 +106,7 @@ def test_where_none_is_proposed_the_longest_are(timeline: Path) -> None:
     assert "-k regex:^sm80_xmma_gemm_f32f32_" in asked[0] and "--launch-skip 80 --launch-count 3 " in asked[0]
 
 
+@pytest.mark.capture
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [
@@ -127,6 +131,7 @@ def test_without_counters_the_timeline_is_explained(timeline: Path, body: str, s
     assert_nothing_left(timeline)
 
 
+@pytest.mark.capture
 @pytest.mark.parametrize(
     ("missing", "sentence"),
     [(True, "ncu is not on the PATH: install the package nsight-compute"), (False, "ERR_NVGPUCTRPERM")],
@@ -147,6 +152,7 @@ def test_what_is_known_before_is_said_before(
     assert not (timeline / "ncu.log").exists()
 
 
+@pytest.mark.capture
 def test_a_page_that_cannot_be_read_leaves_the_timeline(timeline: Path) -> None:
     (timeline / "page.csv").write_text("no page\n")
     done = captured(timeline)
@@ -154,6 +160,7 @@ def test_a_page_that_cannot_be_read_leaves_the_timeline(timeline: Path) -> None:
     assert "column_sums.csv: " in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.capture
 def test_kernels_need_the_report(timeline: Path) -> None:
     done = captured(timeline, "--no-explain")
     assert done.exit_code == 2 and "leave --no-explain out" in done.stderr

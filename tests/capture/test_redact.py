@@ -93,12 +93,14 @@ def cleaned(planted: Path) -> tuple[Path, Removed]:
     return target, removed
 
 
+@pytest.mark.capture
 def test_canaries_are_planted_and_gone(planted: Path, cleaned: tuple[Path, Removed]) -> None:
     assert planted.read_bytes().count(b"canary") > 500
     assert b"canary" not in cleaned[0].read_bytes()
     assert [file.name for file in cleaned[0].parent.iterdir()] == [cleaned[0].name]
 
 
+@pytest.mark.capture
 def test_it_says_what_it_removed(cleaned: tuple[Path, Removed]) -> None:
     expected = {
         "environment variables": 2, "command-line arguments": 1, "environments and command lines of processes": 2,
@@ -108,6 +110,7 @@ def test_it_says_what_it_removed(cleaned: tuple[Path, Removed]) -> None:
     assert min(cleaned[1].values()) > 0
 
 
+@pytest.mark.capture
 def test_names_below_a_home_folder_stay(cleaned: tuple[Path, Removed]) -> None:
     with closing(sqlite3.connect(cleaned[0])) as db:
         texts = {text for (text,) in db.execute("select value from StringIds where id > 900000000")}
@@ -115,6 +118,7 @@ def test_names_below_a_home_folder_stay(cleaned: tuple[Path, Removed]) -> None:
     assert {"/home/user/project/train.py", "/home/user/other.py"} <= texts
 
 
+@pytest.mark.capture
 def test_the_report_is_the_same(planted: Path, cleaned: tuple[Path, Removed]) -> None:
     def report(path: Path) -> dict[str, object]:
         made: Report = explain([path])
@@ -124,6 +128,7 @@ def test_the_report_is_the_same(planted: Path, cleaned: tuple[Path, Removed]) ->
     assert report(planted) == report(cleaned[0])
 
 
+@pytest.mark.capture
 def test_a_second_time_there_is_nothing_left_to_remove(cleaned: tuple[Path, Removed], tmp_path: Path) -> None:
     assert not redact(cleaned[0], tmp_path / "again.sqlite")
 

@@ -60,6 +60,7 @@ def test_a_log_is_kept_beside_the_recording(place: Path) -> None:
     assert list((place / "tmp").iterdir()) == []
 
 
+@pytest.mark.capture
 def test_a_log_is_explained_with_the_timeline(place: Path) -> None:
     """The recording is a real one, the log made up: at the power limit throughout."""
     smi(place)
@@ -72,6 +73,7 @@ def test_a_log_is_explained_with_the_timeline(place: Path) -> None:
     assert any("the power limit held the clock down" in note["text"] for note in report["notes"])
 
 
+@pytest.mark.capture
 def test_a_log_that_cannot_be_read_is_left_out(place: Path) -> None:
     smi(place, f"echo '{HEADER}'\nwhile :; do echo '2026/03/04 10:00:00.000, something else'; sleep 0.01; done\n")
     (place / "exported").write_bytes(lzma.decompress((CAPTURES / "histogram" / "fixed.sqlite.xz").read_bytes()))

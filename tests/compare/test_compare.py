@@ -358,6 +358,7 @@ def test_a_cause_that_another_one_hid_is_not_called_new_or_gone() -> None:
     assert slower_launches(0.1, 3.7, gone=True) == "gone"
 
 
+@pytest.mark.capture
 @pytest.mark.parametrize(("base", "head"), [("slow", "fixed"), ("fixed", "slow")])
 def test_a_real_wait_goes_and_slow_launches_remain(base: str, head: str) -> None:
     folder = corpus.CAPTURES / "item_every_stage"
@@ -385,6 +386,7 @@ def changed(found: Diff) -> list[tuple[str, float, float]]:
     return [(leaf.leaf, round(leaf.base_ms, 2), round(leaf.head_ms, 2)) for leaf in found.loops[0].tree if leaf.changed]
 
 
+@pytest.mark.capture
 def test_a_real_fix_shrinks_the_leaf_that_it_is_about() -> None:
     """Values are read back after every stage, then no more: the waits go, the launches take as long as before."""
     folder = corpus.CAPTURES / "item_every_stage"
@@ -405,6 +407,7 @@ def test_leaves_come_by_the_size_of_their_change() -> None:
     assert [leaf.leaf for leaf in found.loops[0].tree] == ["input", "sync", "computing"]
 
 
+@pytest.mark.capture
 @pytest.mark.parametrize(
     ("leaf", "before", "now", "named"),
     [
@@ -487,6 +490,7 @@ def test_a_cause_that_was_not_looked_for_is_not_called_gone() -> None:
 # Real repeats, and the command line.
 
 
+@pytest.mark.capture
 @pytest.mark.parametrize("again", RECORDED_AGAIN, ids=lambda path: f"{path.parent.name}-{packed.stem(path)}")
 def test_the_same_program_recorded_again_is_noise_both_ways(again: Path) -> None:
     first = report_of(packed.stored(corpus.CAPTURES / again.parent.name / packed.stem(again)))

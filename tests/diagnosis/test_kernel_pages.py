@@ -197,6 +197,7 @@ GATHER: Mapping[str, Any] = {
 }  # fmt: skip
 
 
+@pytest.mark.capture
 @pytest.mark.parametrize(
     ("place", "metrics"),
     [

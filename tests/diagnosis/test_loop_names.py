@@ -50,6 +50,7 @@ def test_times_to_compare_may_use_the_former_name() -> None:
         given_times.of({"every relu": [9.9]}, base, pairs, 0, SETTINGS)
 
 
+@pytest.mark.capture
 def test_iteration_time_may_use_the_former_name() -> None:
     [found] = explain([UNMARKED]).run.loops
     assert found.name == "step"

@@ -220,6 +220,7 @@ def test_nothing_fired_gives_nothing() -> None:
     assert ranked() == ([], [])
 
 
+@pytest.mark.capture
 def test_each_remedy_has_the_price_of_what_it_does() -> None:
     """A loop of tiny kernels becomes one kernel, or one CUDA graph, which is worth less."""
     report = report_of(stored(CAPTURES / "farthest_point_sampling" / "slow"))

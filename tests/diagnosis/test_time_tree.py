@@ -77,6 +77,7 @@ def test_the_budget_is_the_tree_in_fewer_words() -> None:
             assert rows(con, "select budget_category(?) as part", leaf) == [{"part": words.part}]
 
 
+@pytest.mark.capture
 def test_unexplained_time_is_shown_with_what_the_host_did() -> None:
     report = explain([recording(WILD / "lightning_resnet.none")])
     loop = report.run.loops[0]
@@ -92,6 +93,7 @@ def test_unexplained_time_is_shown_with_what_the_host_did() -> None:
     assert (loop.unclaimed[0].where[0].function or "") in text.partition("No finding explains:")[2]
 
 
+@pytest.mark.capture
 def test_unexplained_time_leaves_the_causes_of_its_kind_open() -> None:
     explained = explain([recording(WILD / "cg_solver.none")])
     assert not any(loop.unclaimed for loop in explained.run.loops)
@@ -103,6 +105,7 @@ def test_unexplained_time_leaves_the_causes_of_its_kind_open() -> None:
     assert "which no finding explains" in rule.reason
 
 
+@pytest.mark.capture
 def test_a_note_explains_code_that_is_loaded_once() -> None:
     report = explain([recording(WILD / "triton_moe.experts_by_mask")])
     [note] = [one for one in report.notes if one.code == "Q18"]

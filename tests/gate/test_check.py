@@ -651,6 +651,7 @@ def test_init_writes_a_file_that_is_read_for_any_report(report: Report, settings
     assert config_of(init.text(report, settings, "gpudiag check a\nb", "known.json")).findings.fail_on == "high"
 
 
+@pytest.mark.capture
 def test_a_real_program_keeps_its_budget_once_fixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Values are read back after every stage: 9.9 ms an iteration, 7.0 ms fixed (17 and 11 under the profiler)."""
     monkeypatch.chdir(tmp_path)
@@ -694,6 +695,7 @@ def test_a_leaf_of_a_report_without_the_tree_is_not_checked(settings: Mapping[st
     assert "make it anew from the capture" in checkpage.markdown(result)
 
 
+@pytest.mark.capture
 def test_a_limit_on_waits_fails_for_a_wait_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Values are read back after every stage, then no more: both wait for launches."""
     monkeypatch.chdir(tmp_path)

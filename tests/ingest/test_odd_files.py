@@ -147,6 +147,7 @@ def test_a_database_that_was_being_written(tmp_path: Path) -> None:
     assert "being written when its writer stopped" in refusal(copy, tmp_path / "work")
 
 
+@pytest.mark.capture
 def test_a_database_of_which_a_part_lies_beside_it(capture: Path, tmp_path: Path) -> None:
     file, other = tmp_path / "a.sqlite", tmp_path / "b.sqlite"
     shutil.copy(capture, file)
@@ -179,6 +180,7 @@ def replace(file: Path) -> None:
     other.replace(file)
 
 
+@pytest.mark.capture
 @pytest.mark.parametrize("change", [grow, rewrite, replace, lambda file: os.truncate(file, 5000), Path.unlink],
                          ids=["grows", "rewritten", "replaced", "cut", "removed"])  # fmt: skip
 def test_a_file_that_changes_while_it_is_read(
@@ -196,6 +198,7 @@ def test_a_file_that_changes_while_it_is_read(
     assert "while it was read; wait until it is complete" in refusal(file, tmp_path / "work")
 
 
+@pytest.mark.capture
 def test_a_disk_that_fails(capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise OSError(5, "Input/output error")
@@ -204,6 +207,7 @@ def test_a_disk_that_fails(capture: Path, tmp_path: Path, monkeypatch: pytest.Mo
     assert "(Input/output error)" in refusal(capture, tmp_path / "work")
 
 
+@pytest.mark.capture
 def test_what_follows_compressed_data_is_reported(capture: Path, tmp_path: Path) -> None:
     file = tmp_path / "a.sqlite.gz"
     packed = gzip.compress(capture.read_bytes(), 1)
@@ -213,6 +217,7 @@ def test_what_follows_compressed_data_is_reported(capture: Path, tmp_path: Path)
     assert unpack.unpack(file, "gz", tmp_path).stat().st_size == 2 * capture.stat().st_size
 
 
+@pytest.mark.capture
 @pytest.mark.parametrize("pack", [gzip.open, lzma.open], ids=["gz", "xz"])
 def test_a_bomb_that_begins_like_an_export(
     capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[..., io.BufferedIOBase]
@@ -234,6 +239,7 @@ def test_a_sparse_kernel_report_is_not_walked_through(tmp_path: Path) -> None:
     assert not report_blocks.is_cut(file)
 
 
+@pytest.mark.capture
 def test_a_file_given_twice(capture: Path, tmp_path: Path) -> None:
     link, copy = tmp_path / "link.sqlite", tmp_path / "copy.sqlite.gz"
     link.symlink_to(capture)
@@ -246,6 +252,7 @@ def test_a_file_given_twice(capture: Path, tmp_path: Path) -> None:
         explain([capture, copy])
 
 
+@pytest.mark.capture
 def test_both_pages_of_a_kernel_report_are_one(tmp_path: Path) -> None:
     folder = CAPTURES / "attention_materialised"
     pages = [folder / "slow.raw.csv.xz", folder / "slow.details.csv.xz"]

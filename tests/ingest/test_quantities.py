@@ -191,6 +191,7 @@ def test_operations_of_each_of_many_streams() -> None:
     assert by_stream(stream[:0], order[:0]) == {}
 
 
+@pytest.mark.capture
 def test_a_page_of_more_kernels_than_a_report_describes(monkeypatch: pytest.MonkeyPatch) -> None:
     page = CAPTURES / "attention_materialised" / "slow.raw.csv.xz"
     uncached = Options(cached=False)

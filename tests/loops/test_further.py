@@ -173,6 +173,7 @@ def test_a_loop_that_loads_code_stays_beside_a_validation() -> None:
     assert [name for name, _ in found(longer)][1:] == ["every eval"], "what updates parameters trains"
 
 
+@pytest.mark.capture
 def test_an_operation_in_some_iterations_hides_no_real_run(tmp_path: Path) -> None:
     """Each of the 14 iterations transforms 40 pictures; some of cuFFT's kernels run in nine of them only."""
     con = database.create(small=True)

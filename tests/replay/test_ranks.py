@@ -94,6 +94,7 @@ def test_more_work_on_one_rank_never_makes_any_rank_end_sooner(
         assert (then >= before - 10).all()  # rendezvous are found to a nanosecond each
 
 
+@pytest.mark.capture
 @pytest.mark.parametrize("variant", ["slow:compute", "slow:host"])
 def test_a_real_job_without_its_late_rank_takes_as_measured(variant: str) -> None:
     case = next(c for c in corpus.cases() if c.key == f"ddp_slow_rank/{variant}")

@@ -27,6 +27,7 @@ def test_every_sample_fits(name: str) -> None:
     fits(json_format.render(samples.ALL[name]()))
 
 
+@pytest.mark.capture
 def test_a_capture_s_report_fits() -> None:
     from captures import report_of
 

@@ -140,6 +140,7 @@ def _kept_is_what_overlaps(con: database.Connection, low: int, high: int) -> Non
     assert all(row["id"] in calls or row["end"] > earliest for row in kept)
 
 
+@pytest.mark.capture
 def test_all_of_a_capture_is_the_same_as_no_selection() -> None:
     name = "alloc_free_per_step/slow.sqlite.xz"
     whole, all_of_it = explained(name), explained(name, selection=Selection(0, 10**12))
@@ -149,6 +150,7 @@ def test_all_of_a_capture_is_the_same_as_no_selection() -> None:
     assert '"selection": null' in json_format.render(whole)
 
 
+@pytest.mark.capture
 @pytest.mark.parametrize(
     ("name", "start", "end"),
     [
@@ -248,6 +250,7 @@ def test_the_selected_range_is_the_loop_without_the_gaps() -> None:
         assert {row["short"] for row in rows(con, "select short from loop_gpu_op")} == {"train"}
 
 
+@pytest.mark.capture
 @pytest.mark.parametrize("name", ["transformer_fp32/fixed-bf16", "ddp_slow_rank/slow-compute.rank0"])
 def test_phases_of_a_step_add_up_to_the_work_launched(name: str) -> None:
     """The host runs ahead: when it is in a phase, the GPU is in another one, or in another step."""
@@ -378,6 +381,7 @@ def test_what_does_not_exist_is_answered_with_what_does(selection: Selection, su
         pass
 
 
+@pytest.mark.capture
 def test_ranks_are_still_compared_collective_by_collective() -> None:
     pair = [f"ddp_slow_rank/slow-host.rank{rank}" for rank in (0, 1)]
     both = explained(*pair, selection=select("3550ms:3660ms"))
@@ -391,6 +395,7 @@ def test_ranks_are_still_compared_collective_by_collective() -> None:
 # What is said.
 
 
+@pytest.mark.capture
 def test_the_report_says_what_was_selected_of_what() -> None:
     report = explained("alloc_free_per_step/slow.sqlite.xz", selection=select("544ms:559ms", devices=[0]))
     summary = report.run.selection
@@ -418,6 +423,7 @@ HOSTILE: list[tuple[str, ...]] = [
 ]
 
 
+@pytest.mark.capture
 @pytest.mark.parametrize("command", ["explain", "next", "check"])
 def test_hostile_values_get_one_sentence_and_nothing_is_printed(command: str, tmp_path: Path) -> None:
     file = str(CAPTURES / "healthy_low_occupancy_gemm" / "healthy.sqlite.xz")
@@ -431,6 +437,7 @@ def test_hostile_values_get_one_sentence_and_nothing_is_printed(command: str, tm
         assert len(done.stderr.strip().splitlines()[-1]) < 400
 
 
+@pytest.mark.capture
 def test_neither_a_saved_report_nor_kernel_profiles_can_be_cut(tmp_path: Path) -> None:
     saved = tmp_path / "report.json"
     saved.write_text(json_format.render(explained("alloc_free_per_step/slow.sqlite.xz")))
@@ -443,6 +450,7 @@ def test_neither_a_saved_report_nor_kernel_profiles_can_be_cut(tmp_path: Path) -
     assert "always read whole" in done.stderr
 
 
+@pytest.mark.capture
 def test_python_selects_as_the_command_line_does() -> None:
     file = CAPTURES / "alloc_free_per_step" / "slow.sqlite.xz"
     report = gpudiag.explain(file, range="544ms:559ms", nvtx="iter", device=0, process=24)

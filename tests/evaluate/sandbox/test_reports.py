@@ -70,6 +70,7 @@ def report(folder: Path) -> Report:
         patch.undo()
 
 
+@pytest.mark.capture
 def test_packaged_findings_are_as_without_untrusted_rules(report: Report) -> None:
     alone = report_of(CAPTURE)
     assert [f.code for f in report.findings if f.code[0] != "U"] == [f.code for f in alone.findings]
@@ -77,6 +78,7 @@ def test_packaged_findings_are_as_without_untrusted_rules(report: Report) -> Non
     assert report.suppressed == alone.suppressed
 
 
+@pytest.mark.capture
 @pytest.mark.parametrize("code", WRONG)
 def test_a_rule_that_could_not_run_is_listed_with_the_reason(report: Report, code: str) -> None:
     reasons = {item.code: item.reason for item in report.not_evaluated}
@@ -89,6 +91,7 @@ def test_a_rule_that_could_not_run_is_listed_with_the_reason(report: Report, cod
 COMMAND = re.compile(r"^\s*::[a-z-]+[ :]|##\[", re.M)
 
 
+@pytest.mark.capture
 @pytest.mark.parametrize("form", [form.name for form in formats.ALL if form.name != "github-annotations"])
 def test_no_format_carries_a_command_or_control_code(report: Report, form: str) -> None:
     text = formats.render(report, form)

@@ -60,6 +60,7 @@ def agrees(file: Path) -> None:
         assert ours[key].callers == {caller: figures[2] for caller, figures in callers.items()}
 
 
+@pytest.mark.capture
 def test_it_reads_what_python_reads(tmp_path: Path) -> None:
     agrees(profile(tmp_path))
     agrees(unpack(CAPTURES / "game_of_life_small" / "slow.pstats.xz", "xz", tmp_path))
@@ -175,6 +176,7 @@ def test_a_profile_alone_names_functions_and_no_price(tmp_path: Path) -> None:
     assert "`pairs` takes 80 % (8.00 s in 9,000 calls)" in markdown.render(report)
 
 
+@pytest.mark.capture
 def test_beside_a_timeline_a_busy_gpu_asks_for_no_function(tmp_path: Path) -> None:
     timeline = recording(CAPTURES / "healthy_two_stream_pipeline" / "healthy")
     report = pipeline.explain([timeline, profile(tmp_path)], Options(cached=False))

@@ -178,6 +178,7 @@ def test_more_than_a_log_can_hold_is_refused(tmp_path: Path, monkeypatch: pytest
         read(tmp_path, log(ROW.format(0, 0, 3)))
 
 
+@pytest.mark.capture
 def test_real_logs_of_both_commands_agree(tmp_path: Path) -> None:
     """The captures' own logs, of one program recorded twice on two GPUs."""
     folder = CAPTURES / "ddp_slow_rank"

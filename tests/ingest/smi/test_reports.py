@@ -37,6 +37,7 @@ def codes(report: Report) -> set[str]:
     return {one.code for one in (*report.findings, *report.minor)}
 
 
+@pytest.mark.capture
 def test_a_log_alone_is_never_healthy_and_names_no_cause(alone: Report) -> None:
     assert alone.verdict.state == "cannot_tell" and not alone.findings
     assert "only a timeline tells" in alone.verdict.text and "nsys profile" in alone.verdict.text
@@ -46,6 +47,7 @@ def test_a_log_alone_is_never_healthy_and_names_no_cause(alone: Report) -> None:
     assert "only a timeline tells" in page and "idle" not in page.partition("## Not evaluated")[0].lower()
 
 
+@pytest.mark.capture
 def test_what_a_log_rules_out_is_said_and_nothing_else(alone: Report) -> None:
     assert set(alone.clear) == {"T02", "T06", "T03"} & set(alone.clear) and {"T02", "T06"} <= set(alone.clear)
     missing = {one.code: one.reason for one in alone.not_evaluated}
@@ -54,6 +56,7 @@ def test_what_a_log_rules_out_is_said_and_nothing_else(alone: Report) -> None:
     assert missing["H01"] == "GPU activity was not recorded"
 
 
+@pytest.mark.capture
 def test_beside_a_timeline_the_timeline_judges(beside: Report) -> None:
     own = pipeline.explain([recording(FOLDER / "healthy")], OPTIONS)
     assert [one.kind for one in beside.inputs] == ["smi", "nsys"]
@@ -76,6 +79,7 @@ def test_a_low_clock_is_a_finding_with_the_test_that_tells(tmp_path: Path) -> No
     assert report.run.measured_clocks_mhz == (1410,)
 
 
+@pytest.mark.capture
 def test_diff_refuses_sides_at_other_clocks(beside: Report) -> None:
     rules = library.load()
 
@@ -93,10 +97,12 @@ def test_diff_refuses_sides_at_other_clocks(beside: Report) -> None:
     assert compared(1980, None)[0] == "noise"
 
 
+@pytest.mark.capture
 def test_a_saved_report_keeps_the_clocks(beside: Report) -> None:
     assert json.loads(beside.model_dump_json())["run"]["measured_clocks_mhz"] == [1980.0]
 
 
+@pytest.mark.capture
 def test_a_log_given_twice_counts_once(tmp_path: Path) -> None:
     from gpudiag.errors import GpudiagError
 

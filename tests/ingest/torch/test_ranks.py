@@ -14,6 +14,8 @@ from gpudiag.options import Options
 from gpudiag.pipeline import explain
 from torch_traces import BASE, Event, call, document, event, work
 
+pytestmark = pytest.mark.slow
+
 
 def events(steps: range, late: float) -> list[Event]:
     """Steps of 2 ms on the job's clock: a kernel, which takes `late` µs longer, and an all-reduce that ends for all."""

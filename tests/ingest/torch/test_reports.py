@@ -14,6 +14,8 @@ from gpudiag.pipeline import explain
 from gpudiag.report import markdown
 from torch_traces import Event, call, event, launched, work, written
 
+pytestmark = pytest.mark.slow
+
 LOADER = "torch/utils/data/dataloader.py"
 
 

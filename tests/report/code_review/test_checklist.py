@@ -54,6 +54,7 @@ def test_what_is_no_question_is_refused(text: str) -> None:
         Rule.model_validate({**FINDINGS[0].model_dump(), "question": text})
 
 
+@pytest.mark.capture
 def test_the_question_of_a_rule_survives_a_saved_report(tmp_path: Path) -> None:
     report = report_of(CAPTURE)
     rule = load.scan()[0].by_code["S01"]

@@ -29,6 +29,7 @@ def test_every_sample_is_valid(name: str, tmp_path: Path) -> None:
     entries(samples.ALL[name](), tmp_path)
 
 
+@pytest.mark.capture
 def test_a_capture_gives_an_entry_at_the_line_in_the_checkout(tmp_path: Path) -> None:
     from captures import report_of
 

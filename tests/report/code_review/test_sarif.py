@@ -36,6 +36,7 @@ def test_every_sample_is_valid(name: str, tmp_path: Path) -> None:
     log(samples.ALL[name](), tmp_path)
 
 
+@pytest.mark.capture
 def test_a_capture_is_valid_and_its_rules_are_explained(tmp_path: Path) -> None:
     from captures import report_of
 

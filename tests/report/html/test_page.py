@@ -105,6 +105,7 @@ def drawn(real: tuple[Report, Picture | None]) -> str:
     return page.render(*real)
 
 
+@pytest.mark.capture
 def test_the_page_is_whole_and_every_link_in_it_lands(drawn: str) -> None:
     parsed = Parsed(drawn)
     assert parsed.faults == [] and parsed.open == []
@@ -115,6 +116,7 @@ def test_the_page_is_whole_and_every_link_in_it_lands(drawn: str) -> None:
     assert set(inside) <= set(ids)
 
 
+@pytest.mark.capture
 def test_a_kernel_of_the_table_is_found_on_the_timeline(real: tuple[Report, Picture | None], drawn: str) -> None:
     listed = {row.full for row in tables.by_kernel(real[0]).rows if row.full}
     named: set[str] = set()
@@ -123,6 +125,7 @@ def test_a_kernel_of_the_table_is_found_on_the_timeline(real: tuple[Report, Pict
     assert listed and listed <= named
 
 
+@pytest.mark.capture
 def test_it_says_what_the_markdown_report_says(real: tuple[Report, Picture | None], drawn: str) -> None:
     said = re.sub(r"\W+", " ", Parsed(drawn).text)
     for finding in real[0].findings:
@@ -132,12 +135,14 @@ def test_it_says_what_the_markdown_report_says(real: tuple[Report, Picture | Non
             assert re.sub(r"\W+", " ", remedy.title).strip() in said
 
 
+@pytest.mark.capture
 def test_causes_places_and_fixes_come_before_the_timeline(drawn: str) -> None:
     said = Parsed(drawn).text
     assert said.index("What to fix first") < said.index("Fix: ") < said.index("Zoom with")
     assert " open" not in "".join(re.findall(r"<details class=\"finding[^>]*>", drawn)), "details are folded"
 
 
+@pytest.mark.capture
 def test_nothing_is_loaded_and_only_this_pages_script_runs(drawn: str) -> None:
     parsed = Parsed(drawn)
     assert parsed.values("src") == [] and parsed.values("style") == []
@@ -152,6 +157,7 @@ def test_nothing_is_loaded_and_only_this_pages_script_runs(drawn: str) -> None:
     assert digest(parsed.inside["script"][-1]) in policy and digest(parsed.inside["style"][0]) in policy
 
 
+@pytest.mark.capture
 def test_a_page_of_a_small_capture_stays_small(drawn: str) -> None:
     assert len(drawn.encode()) <= 400_000
 
@@ -180,6 +186,7 @@ def test_every_kind_of_report_makes_a_whole_page(name: str) -> None:
     assert not {tag for tag, _ in parsed.elements} & {"img", "iframe", "object", "form", "base"}
 
 
+@pytest.mark.capture
 def test_a_saved_report_says_why_it_shows_no_timeline(real: tuple[Report, Picture | None]) -> None:
     text = formats.render(real[0], "html")
     parsed = Parsed(text)
@@ -214,6 +221,7 @@ def test_a_page_of_the_most_that_is_drawn_stays_small() -> None:
     assert 250_000 < len(text.encode()) <= 400_000  # the least: so that it tells something
 
 
+@pytest.mark.capture
 def test_the_script_can_tell_where_each_slice_starts() -> None:
     timeline = crowded("loop1", 100_000, 9, 1)
     drawn = Parsed(page.render(samples.launch_bound(), Picture((timeline,))))
@@ -225,6 +233,7 @@ def test_the_script_can_tell_where_each_slice_starts() -> None:
         assert starts == [one.start for one in row.slices]
 
 
+@pytest.mark.capture
 def test_a_kernel_is_drawn_at_its_intensity_and_bandwidth() -> None:
     report = report_of(CAPTURES / "stencil_spills" / "slow.raw.csv.xz")
     drawing = roofline(report.run.kernels)
@@ -258,6 +267,7 @@ def test_all_kernels_are_on_one_roofline() -> None:
     assert roofline([kernels[-1]]) is None
 
 
+@pytest.mark.capture
 def test_explain_writes_a_page_with_timelines(tmp_path: Path) -> None:
     from click.testing import CliRunner
 

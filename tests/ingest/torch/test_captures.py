@@ -52,7 +52,7 @@ def test_the_profilers_step_is_the_loop(trace: Path) -> None:
 
 # docs/both_ways.md has them all. The loaders had fewer cores than workers when their traces were taken.
 APART = {
-    "boolean_mask_loss-slow", "frozen_backbone_loss_read-slow", "healthy_loader_ahead-healthy", "loader_and_item-fixed",
+    "boolean_mask_loss-slow", "healthy_loader_ahead-healthy", "loader_and_item-fixed",
     "loader_and_item-slow", "loader_and_item-slow-loader", "loader_without_workers-slow",
 }  # fmt: skip
 

@@ -16,6 +16,7 @@ import hashlib
 import lzma
 import os
 import tempfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -60,7 +61,8 @@ def plain(file: Path) -> Path:
                 database.write(fileformat.load(data), unfinished)
             else:
                 unfinished.write_bytes(lzma.decompress(data))
-            os.replace(unfinished, unpacked)
+            with suppress(FileExistsError):  # another process was faster, and its file may be being read
+                os.link(unfinished, unpacked)
     return unpacked
 
 

@@ -118,8 +118,9 @@ def _missed(jobs: Sequence[Row]) -> str:
 
 
 _ABOUT_COSTS = """
-CPU seconds of one process, the rank that is shown in full included; of small ranks the median of the jobs above.
-*Comparing* is all that needs more than one rank.
+CPU seconds, the rank that is shown in full included; of small ranks the median of the jobs above. *Comparing* is all
+that needs more than one rank. The two cores were shared with other work, more of it while the larger jobs ran, which
+makes the same work take up to twice the CPU seconds.
 """.strip()
 
 
@@ -135,6 +136,9 @@ def _costs(jobs: Sequence[Row], costs: Mapping[str, Any]) -> str:
         table(["ranks", "a rank", "in all", "reading a rank", "comparing", "of reading"], rows),
         f"A line through the CPU times of all jobs of up to {largest} small ranks has R² = {_r2(fitted):.4f}.",
     ]
+    if most := max((one["cost"]["worker_mb"] for one in jobs), default=0.0):
+        ranks = ", ".join(f"{size:,}" for size in sorted({o["ranks"] for o in jobs if o["cost"]["worker_mb"]}))
+        said.append(f"Jobs of {ranks} ranks were read by Dask workers, each of which took {most:.0f} MB at most.")
     if workers := costs.get("workers"):
         one, two, ranks = workers["one"], workers["two"], workers["ranks"]
         times = one["wall_s"] / two["wall_s"]

@@ -47,8 +47,7 @@ def bytes_of(files: list[Path], options: Options) -> list[bytes]:
     return [packed(found) for found in spread.summaries(files, options)]
 
 
-def test_processes_that_are_killed_leave_nothing_out(ranks: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spread, "_has_dask", lambda: False)
+def test_processes_that_are_killed_leave_nothing_out(ranks: list[Path]) -> None:
     alone = bytes_of(ranks, Options(cached=False))
     progress, killed = killer(1)
     assert bytes_of(ranks, Options(progress=progress, cached=False, workers=2)) == alone
@@ -56,15 +55,18 @@ def test_processes_that_are_killed_leave_nothing_out(ranks: list[Path], monkeypa
 
 
 def test_workers_of_a_cluster_that_are_killed_do_so_too(ranks: list[Path]) -> None:
-    pytest.importorskip("distributed", reason="Dask is an extra")
+    distributed = pytest.importorskip("distributed", reason="Dask is an extra")
     alone = bytes_of(ranks, Options(cached=False))
     progress, killed = killer(1)
-    assert bytes_of(ranks, Options(progress=progress, cached=False, workers=2)) == alone
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, silence_logs=50, dashboard_address=None
+    ) as cluster:
+        there = Options(progress=progress, cached=False, scheduler=cluster.scheduler_address)
+        assert bytes_of(ranks, there) == alone
     assert len(killed) == 1
 
 
 def test_what_ends_every_worker_is_one_sentence(ranks: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spread, "_has_dask", lambda: False)
     monkeypatch.setattr(spread, "_work", _die)
     with pytest.raises(GpudiagError, match="workers were killed while they read it or others"):
         spread.summaries(ranks[:2], Options(cached=False, workers=2))

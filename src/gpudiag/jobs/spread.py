@@ -32,8 +32,8 @@ _TRIES = 3
 def summaries(paths: Sequence[Path], options: Options) -> list[Found]:
     """The ranks in each file, in the order of the files. Raises GpudiagError, of several files for the first one."""
     workers = min(options.workers or 1, len(paths))
-    if options.scheduler or (workers > 1 and _has_dask()):
-        with _cluster(options, workers) as client:
+    if options.scheduler:
+        with _cluster(options.scheduler) as client:
             return _by_dask(client, paths, options)
     if workers > 1:
         return _by_processes(paths, options, workers)
@@ -42,12 +42,6 @@ def summaries(paths: Sequence[Path], options: Options) -> list[Found]:
         options.progress(f"reading {path.name}, file {number} of {len(paths)}")
         found.append(summarise(path, options))
     return found
-
-
-def _has_dask() -> bool:
-    from importlib.util import find_spec
-
-    return find_spec("distributed") is not None
 
 
 def _work(path: Path, options: Options) -> Found | str:
@@ -105,31 +99,22 @@ def _refuse_lost(paths: Sequence[Path], found: dict[int, Found | str]) -> None:
 
 
 @contextmanager
-def _cluster(options: Options, workers: int) -> Iterator[Client]:
-    """A client of the cluster at the address given, or of one on this machine. Raises GpudiagError."""
+def _cluster(address: str) -> Iterator[Client]:
+    """A client of the cluster whose scheduler listens at an address. Raises GpudiagError."""
     try:
-        from distributed import Client, LocalCluster
+        from distributed import Client
     except ImportError:
         raise GpudiagError(
-            f"--scheduler {options.scheduler} needs Dask, which is not installed: pip install distributed."
+            f"--scheduler {address} needs Dask, which is not installed: pip install distributed."
         ) from None
-    if options.scheduler:
-        try:
-            client = Client(options.scheduler, timeout=_ANSWERS_WITHIN, set_as_default=False)
-        except (OSError, ValueError) as error:
-            raise GpudiagError(f"{options.scheduler}: no Dask scheduler answers there ({error}); check it.") from None
-        try:
-            yield client
-        finally:
-            client.close()
-        return
-    with (
-        LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
-        ) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
+    try:
+        client = Client(address, timeout=_ANSWERS_WITHIN, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise GpudiagError(f"{address}: no Dask scheduler answers there ({error}); check it.") from None
+    try:
         yield client
+    finally:
+        client.close()
 
 
 def _by_dask(client: Client, paths: Sequence[Path], options: Options) -> list[Found]:

@@ -261,6 +261,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lint, "LIMITS", sandbox.Limits(seconds=6))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("impatient")
 def test_a_view_that_never_ends_is_bound_and_not_run(started: Path) -> None:
     (started / "views").mkdir()
@@ -268,6 +269,7 @@ def test_a_view_that_never_ends_is_bound_and_not_run(started: Path) -> None:
     assert problems(started) == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("impatient")
 def test_a_rule_that_never_ends_leaves_the_others_checked(started: Path) -> None:
     for path in authoring.scaffold(started, "sync", "endless", "U02"):
@@ -281,6 +283,7 @@ def test_a_rule_that_never_ends_leaves_the_others_checked(started: Path) -> None
     assert "there is no remedies/cuda-graph.md" in found["my-smell.yaml"]
 
 
+@pytest.mark.slow
 def test_memory_that_a_rule_asks_for_is_not_given(started: Path) -> None:
     replaced(rule_file(started), "value: 5000", "value: 4000000000")
     replaced(rule_file(started), "select loop,", "select repeat('x', $max_kernel_ns::bigint) as s, loop,")

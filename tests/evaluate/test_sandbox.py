@@ -93,6 +93,7 @@ def test_a_bad_view_is_refused_by_file_and_name(file: Path, views: str, words: s
     assert words in refusal
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "query",
     [

@@ -38,6 +38,7 @@ def test_every_key_of_a_finding_is_either_measured_or_ours() -> None:
     assert set(Finding.model_fields) == MEASURED | OURS
 
 
+@pytest.mark.capture
 @pytest.mark.parametrize(
     "capture",
     ["item_every_stage/slow.sqlite.xz", "loader_without_workers/slow", "dependent_gather/slow.raw.csv.xz"],

@@ -113,3 +113,12 @@ def test_an_impossible_time_ends_each_command_with_2(command: str, tmp_path: Pat
 def test_an_impossible_time_is_refused_from_python() -> None:
     with pytest.raises(GpudiagError, match="cannot be right for 'iter'"):
         gpudiag.explain(CAPTURE, iteration_time={"iter": f"{1.5 * recorded().iteration_ms:.6f}ms"})
+
+
+def test_a_time_with_more_in_it_than_was_recorded_is_said() -> None:
+    """Windows without the profiler also hold validation: the recorded iteration computes no less for that."""
+    longer = iteration_time_check.longer(loop(iteration_ms_unprofiled=12.0), "`step`", 0.98, 0.9)
+    assert longer.startswith("The GPU computes 98 % of `step` as recorded, 10.0 ms an iteration; what the 12.0 ms")
+    assert iteration_time_check.longer(loop(iteration_ms_unprofiled=9.0), "`step`", 0.98, 0.9) == ""
+    assert iteration_time_check.longer(loop(iteration_ms_unprofiled=12.0), "`step`", 0.8, 0.9) == ""
+    assert iteration_time_check.longer(loop(), "`step`", 0.98, 0.9) == ""

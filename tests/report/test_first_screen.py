@@ -59,7 +59,7 @@ def test_the_expectation_leads_and_its_range_follows() -> None:
 
 def test_no_gain_leads_with_nothing() -> None:
     gain = {"after_ms": 7.8, "low_ms": 5.9, "high_ms": 10.0, "share": 0.22, "uncertain": True}
-    assert "| perhaps 22 % (0 % to 41 %) of `decode_token` |" in screen(with_gain(**gain))
+    assert "| 0 % to 41 %, perhaps 22 % of `decode_token` |" in screen(with_gain(**gain))
     second = samples.launch_bound_finding(
         rank=2, gain=with_gain(**gain, cumulative_before_ms=5.0, cumulative_after_ms=5.0).findings[0].gain
     )

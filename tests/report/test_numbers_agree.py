@@ -89,25 +89,26 @@ def gain(after: float, low: float, high: float) -> Gain:
 # Expectations that may come to nothing.
 
 
-def test_a_gain_that_may_be_nothing_says_perhaps_and_the_range() -> None:
+def test_a_gain_that_may_be_nothing_says_the_range_first() -> None:
     wide, sure = rank.marked((finding(gain=g) for g in (gain(6.45, 5.25, 15.0), gain(6.45, 5.25, 9.0))), SETTINGS)
     assert (wide.gain.uncertain, sure.gain.uncertain) == (True, False)
     report = of(wide)
-    said = "perhaps 57 % (0 % to 65 %) of `step`"
+    said = "0 % to 65 %, perhaps 57 % of `step`"
     for text in (markdown.render(report), checklist.render(report), comment.render(report)):
         assert said in text
         assert "about 57 %" not in text
     assert said.replace("`", "") in re.sub(r"<[^>]+>", "", page.render(report))
-    assert "**Gain, uncertain:** an iteration of `step` goes from 15.0 ms to perhaps 6.45 ms (5.25 ms to 15.0 ms)" in (
-        markdown.render(report)
+    assert (
+        "**Gain, uncertain:** an iteration of `step` goes from 15.0 ms to between 5.25 ms and 15.0 ms, perhaps 6.45 ms"
+        in (markdown.render(report))
     )
     assert "about 57 % (40 % to 65 %) of `step`" in markdown.render(of(sure))
 
 
-def test_the_verdict_says_perhaps_and_the_range() -> None:
+def test_the_verdict_says_the_range_first() -> None:
     (wide,) = rank.marked([finding(gain=gain(6.45, 5.25, 15.0))], SETTINGS)
     text = verdict._top(of(wide).run, wide, SETTINGS["wide_interval"])
-    assert text.endswith("would save perhaps 57 % of an iteration of `step` (between 0 % and 65 %).")
+    assert text.endswith("would save between 0 % and 65 % of an iteration of `step`, perhaps 57 %.")
 
 
 def test_times_that_print_alike_are_given_by_their_difference() -> None:

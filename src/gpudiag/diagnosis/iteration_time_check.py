@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from gpudiag.errors import GpudiagError
 from gpudiag.model import Loop, Note
-from gpudiag.text.format import code, dur, num, plural
+from gpudiag.text.format import code, dur, num, pct, plural
 
 _NO_FLOOR = ("idle", "exposed_communication")
 """A kernel that exchanges data also waits for a slowed peer: without the profiler it is shorter."""
@@ -100,4 +100,19 @@ def multiple(name: str, recorded_ms: float, given_ms: float | None, iterations: 
     return (
         f"An iteration found, {recorded} of {code(name)}, is taken as {parts} of the {given} that `{option}` gives:"
         f" {each} without the profiler. All figures are of the iteration found."
+    )
+
+
+def longer(loop: Loop, where: str, computing: float, enough: float) -> str:
+    """Say that a time given is longer than what was recorded, of which the GPU computes enough; else nothing.
+
+    The profiler makes no iteration shorter: windows that were timed may also hold validation or other work.
+    """
+    given_ms = loop.iteration_ms_unprofiled or 0.0
+    if computing < enough or given_ms <= loop.iteration_ms:
+        return ""
+    given, recorded = dur(given_ms * 1e6), dur(loop.iteration_ms * 1e6)
+    return (
+        f"The GPU computes {pct(computing)} of {where} as recorded, {recorded} an iteration; what the {given} that were"
+        " measured without the profiler hold beside that was not recorded"
     )

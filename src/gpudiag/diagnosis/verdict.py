@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import duckdb
 
-from gpudiag.diagnosis import run_summary
+from gpudiag.diagnosis import iteration_time_check, run_summary
 from gpudiag.diagnosis.kernels import MOST
 from gpudiag.model import Finding, Gain, Loop, Note, NotEvaluated, Rule, Run, Verdict
 from gpudiag.model.vocabulary import LEAVES
@@ -97,8 +97,10 @@ def _of_timeline(
     if not con.execute("select 1 from gpu_op where kind in ('kernel', 'graph') limit 1").fetchall():
         text = f"No kernel was recorded in {where}, so what the GPU computed is not known"
         return Verdict(state="cannot_tell", text=f"{text}.{small}")
-    text = f"The GPU computes only {pct(computing(worst))} of {where}{_instead(worst)}"
-    return Verdict(state="cannot_tell", text=f"{text}, and no rule that could be evaluated names a fix.{small}")
+    only = f"The GPU computes only {pct(computing(worst))} of {where}{_instead(worst)}"
+    longer = iteration_time_check.longer(worst, where, recorded_computing(worst), enough)
+    text = longer or f"{only}, and no rule that could be evaluated names a fix"
+    return Verdict(state="cannot_tell", text=f"{text}.{small}")
 
 
 def _paused(con: Connection, loop: Loop, most: float) -> str | None:
@@ -235,7 +237,7 @@ def _top(run: Run, first: Finding, wide: float) -> str:
         of = "the recorded work"
     if gain.uncertain and gain.interval:
         least, most = gain.interval
-        saved = f"perhaps {pct(gain.share)} of {of} (between {pct(least)} and {pct(most)})"
+        saved = f"between {pct(least)} and {pct(most)} of {of}, perhaps {pct(gain.share)}"
         return f"{first.title}. Fixing it would save {saved}."
     size = {"expected": "about", "lower_bound": "at least"}.get(gain.kind, "at most")
     return f"{first.title}. Fixing it would save {size} {pct(gain.share)} of {of}{_between(gain, wide)}."

@@ -64,7 +64,7 @@ def test_the_question_of_a_rule_survives_a_saved_report(tmp_path: Path) -> None:
     text = checklist.render(savedreport.read(saved))
     assert text == checklist.render(report)
     assert (
-        f"- [ ] **{rule.question}**\n  - `item_every_stage.py:39` in `step` · perhaps 25 % (0.5 % to 50 %) of `iter` · "
+        f"- [ ] **{rule.question}**\n  - `item_every_stage.py:39` in `step` · 0.5 % to 50 %, perhaps 25 % of `iter` · "
         in text
     )
 

@@ -191,12 +191,14 @@ def _beside(finding: Finding, loops: Mapping[int, Loop]) -> str:
 
 
 def size(gain: Gain, *, ranged: bool = False) -> str:
-    """`about 57 %`; where the fix may save next to nothing, or ranged: `perhaps 22 % (0 % to 41 %)`."""
+    """`about 57 %`, ranged `about 57 % (50 % to 61 %)`; where it may be nothing: `0 % to 41 %, perhaps 22 %`."""
     said = f"{_word(gain)} {pct(gain.share)}"
     if gain.kind != "expected" or gain.interval is None or not (ranged or gain.uncertain):
         return said
     least, most = (pct(end) for end in gain.interval)
-    return f"{said} ({least} to {most})" if least != most else said
+    if least == most:
+        return said
+    return f"{least} to {most}, {said}" if gain.uncertain else f"{said} ({least} to {most})"
 
 
 def _word(gain: Gain) -> str:
@@ -247,11 +249,15 @@ def _from_to(finding: Finding, loops: Mapping[int, Loop]) -> str:
         return f"{subject}, {before} now, takes {duration(saved) if saved > 0 else 'nothing'} less"
     detail = []
     if gain.kind == "expected" and gain.low_ms is not None and gain.high_ms is not None and gain.low_ms < gain.high_ms:
-        detail.append(f"{duration(gain.low_ms)} to {duration(gain.high_ms)}")
+        low, high = duration(gain.low_ms), duration(gain.high_ms)
+        if gain.uncertain:
+            after = f"between {low} and {high}, perhaps {after}"
+        else:
+            detail.append(f"{low} to {high}")
     if gain.speedup and gain.speedup >= WORTH_SAYING:
         detail.append(f"{_two(gain.speedup)} times as fast")
     summary = f" ({'; '.join(detail)})" if detail else ""
-    return f"{subject} goes from {before} to {'perhaps ' if gain.uncertain else ''}{after}{summary}"
+    return f"{subject} goes from {before} to {after}{summary}"
 
 
 def _two(value: float) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import lzma
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from evaluation.packed import recording
 from gpudiag import pipeline, remote
 from gpudiag.cache import Unkept, identity
 from gpudiag.errors import GpudiagError
@@ -27,7 +28,7 @@ def folder() -> Iterator[Path]:
     """Two ranks in memory, as the command line gives their folder."""
     files = fsspec.filesystem("memory")
     for rank in (0, 1):
-        content = lzma.decompress((CAPTURES / f"slow.rank{rank}.sqlite.xz").read_bytes())
+        content = recording(CAPTURES / f"slow.rank{rank}").read_bytes()
         files.pipe(f"/job/rank{rank}.sqlite", content)
         files.pipe(f"/job/rank{rank}.log", b"nothing to read")
     yield Path("memory://job")
@@ -56,7 +57,7 @@ def test_a_folder_at_an_address_holds_its_timelines(folder: Path) -> None:
 @pytest.mark.capture
 def test_a_capture_at_an_address_reads_as_on_this_computer(folder: Path, tmp_path: Path) -> None:
     here = tmp_path / "rank1.sqlite"
-    here.write_bytes(lzma.decompress((CAPTURES / "slow.rank1.sqlite.xz").read_bytes()))
+    shutil.copyfile(recording(CAPTURES / "slow.rank1"), here)
     there = formats.render(pipeline.explain([folder / "rank1.sqlite"], Options(cached=False)), "json")
     assert there == formats.render(pipeline.explain([here], Options(cached=False)), "json")
 
@@ -64,7 +65,7 @@ def test_a_capture_at_an_address_reads_as_on_this_computer(folder: Path, tmp_pat
 @pytest.mark.slow
 @pytest.mark.capture
 def test_workers_fetch_the_ranks_that_they_read() -> None:
-    here = [CAPTURES / f"slow.rank{rank}.sqlite.xz" for rank in (0, 1)]
+    here = [recording(CAPTURES / f"slow.rank{rank}") for rank in (0, 1)]
     there = [Path(f"file://{path}") for path in here]
     alone = [packed(one) for one in spread.summaries(here, Options(cached=False))]
     assert [packed(one) for one in spread.summaries(there, Options(cached=False, workers=2))] == alone

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import lzma
+import shutil
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.corpus import ROOT
+from evaluation.packed import recording
 
-CAPTURES = [ROOT / "fixtures" / "captures" / "ddp_one_bucket" / f"slow.rank{rank}.sqlite.xz" for rank in (0, 1)]
+CAPTURES = [ROOT / "fixtures" / "captures" / "ddp_one_bucket" / f"slow.rank{rank}" for rank in (0, 1)]
 """Data-parallel training whose one message an iteration nothing hides: a rank's own work is all between messages."""
 
 STEADY = 8
@@ -40,7 +41,7 @@ def templates(folder: Path, repeats: int) -> list[Template]:
     made = []
     for number, capture in enumerate(CAPTURES):
         file = folder / f"template{number}.sqlite"
-        file.write_bytes(lzma.decompress(capture.read_bytes()))
+        shutil.copyfile(recording(capture), file)
         with closing(sqlite3.connect(file)) as db:
             _lengthen(db, repeats)
             made.append(Template(file, *_collectives(db)))

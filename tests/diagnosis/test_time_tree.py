@@ -116,7 +116,7 @@ def test_a_note_explains_code_that_is_loaded_once() -> None:
 
 
 def test_time_that_findings_claim_a_little_of_names_its_line() -> None:
-    report = explain([WILD / "accelerate_vit.none.sqlite.xz"])
+    report = explain([recording(WILD / "accelerate_vit.none")])
     [waiting] = [one for one in report.run.loops[0].unclaimed if one.leaf == "input"]
     assert waiting.large
     assert (waiting.where[0].function, waiting.where[0].line) == ("train_epoch", 160)  # for images, labels in loader
@@ -124,7 +124,7 @@ def test_time_that_findings_claim_a_little_of_names_its_line() -> None:
 
 
 def test_a_gain_beyond_its_leaf_has_a_reason() -> None:
-    report = explain([WILD / "hf_trainer_gpt2.param_norms.sqlite.xz"])
+    report = explain([recording(WILD / "hf_trainer_gpt2.param_norms")])
     tree, most = report.run.loops[0].tree, library().setting_values["more_than_leaf"]
     placed = [finding for finding in report.findings if finding.leaf]
     assert report.findings[0].leaf == "sync"

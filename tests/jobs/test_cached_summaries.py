@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import lzma
 import os
+import shutil
 import time
 from pathlib import Path
 
 import pytest
 
+from evaluation.packed import recording
 from gpudiag.cache import Unkept, entries, identity, place
 from gpudiag.jobs import map_rank, spread
 from gpudiag.jobs.rank_summary import packed
@@ -26,7 +27,7 @@ def ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     monkeypatch.setattr(identity, "_SETTLED_NS", 0)
     files = [tmp_path / f"rank{number}.sqlite" for number in (0, 1)]
     for number, file in enumerate(files):
-        file.write_bytes(lzma.decompress((CAPTURES / f"slow.rank{number}.sqlite.xz").read_bytes()))
+        shutil.copyfile(recording(CAPTURES / f"slow.rank{number}"), file)
     time.sleep(2 * identity._FINE_NS / 1e9)
     return files
 

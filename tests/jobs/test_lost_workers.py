@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from evaluation.packed import recording
 from gpudiag.errors import GpudiagError
 from gpudiag.jobs import spread
 from gpudiag.jobs.rank_summary import packed
@@ -24,9 +25,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.capture]
 @pytest.fixture
 def ranks(tmp_path: Path) -> list[Path]:
     """A rank's capture several times over: reading them is what is tested, and summaries do not compare ranks."""
-    files = [tmp_path / f"rank{number}.sqlite.xz" for number in range(6)]
+    files = [tmp_path / f"rank{number}.sqlite" for number in range(6)]
     for number, file in enumerate(files):
-        shutil.copyfile(CAPTURES / f"slow.rank{number % 2}.sqlite.xz", file)
+        shutil.copyfile(recording(CAPTURES / f"slow.rank{number % 2}"), file)
     return files
 
 

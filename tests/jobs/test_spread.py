@@ -8,6 +8,7 @@ import pytest
 from evaluation.jobs.generate import written
 from evaluation.jobs.plants import Plant
 from evaluation.jobs.template import templates
+from evaluation.packed import recording
 from gpudiag import pipeline
 from gpudiag.errors import GpudiagError
 from gpudiag.jobs import spread
@@ -41,7 +42,7 @@ def test_a_job_reads_the_same_however_it_is_spread(tmp_path: Path) -> None:
 def test_a_cluster_elsewhere_gives_the_same_summaries() -> None:
     """A second cluster on this machine, reached by its address, stands in for one of other machines."""
     distributed = pytest.importorskip("distributed", reason="Dask is an extra")
-    files = [CAPTURES / f"slow.rank{rank}.sqlite.xz" for rank in (0, 1)]
+    files = [recording(CAPTURES / f"slow.rank{rank}") for rank in (0, 1)]
     alone = [packed(one) for one in summaries(files, Options(cached=False))]
     with distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, dashboard_address=None, silence_logs=50
@@ -54,4 +55,4 @@ def test_no_cluster_at_an_address_is_one_sentence(monkeypatch: pytest.MonkeyPatc
     pytest.importorskip("distributed", reason="Dask is an extra")
     monkeypatch.setattr(spread, "_ANSWERS_WITHIN", "1s")
     with pytest.raises(GpudiagError, match=r"^tcp://127\.0\.0\.1:9: no Dask scheduler answers there"):
-        summaries([CAPTURES / "slow.rank0.sqlite.xz"], Options(cached=False, scheduler="tcp://127.0.0.1:9"))
+        summaries([recording(CAPTURES / "slow.rank0")], Options(cached=False, scheduler="tcp://127.0.0.1:9"))

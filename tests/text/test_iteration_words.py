@@ -11,7 +11,7 @@ TEXTS = ("title", "headline", "message", "why", "question", "check", "not_a_prob
 EXPRESSION = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 RULES = [
     rule for rule in library().rules
-    if rule.kind == "finding" and not {"iterations", "kernel_profiles"} & set(rule.requires)
+    if rule.kind == "finding" and rule.about != "job" and not {"iterations", "kernel_profiles"} & set(rule.requires)
 ]  # fmt: skip
 
 

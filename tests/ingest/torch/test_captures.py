@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from captures import report_of
+from evaluation.packed import recording
 from gpudiag.ingest import ingest
 from gpudiag.model import Report
 from gpudiag.store.database import create
@@ -66,7 +67,7 @@ APART = {
     ids=name,
 )  # fmt: skip
 def test_both_profilers_give_the_same_first_finding(trace: Path) -> None:
-    twin = report_of(trace.with_name(trace.name.replace(".pt.trace.json", ".sqlite")))
+    twin = report_of(recording(trace.with_name(trace.name.split(".pt.trace")[0])))
     report = report_of(trace)
     first, expected = report.findings[0], twin.findings[0]
     assert first.code == expected.code

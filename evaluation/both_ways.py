@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from evaluation import corpus, kept_reports
+from evaluation import corpus, kept_reports, packed
 from evaluation.scoring import HOST, WORTH
 from gpudiag.errors import GpudiagError
 from gpudiag.model import Finding, Report
@@ -28,7 +28,6 @@ from gpudiag.model import Finding, Report
 PAGE = corpus.ROOT / "docs" / "both_ways.md"
 SCORES = corpus.ROOT / "docs" / "accuracy.json"
 TIMES = corpus.ROOT / "fixtures" / "torch_times.json"
-ENDING = ".pt.trace.json.xz"
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ def traces() -> list[tuple[corpus.Case, Path]]:
     """Return the variants that have both a timeline of nsys and a trace."""
     found = []
     for case in corpus.cases():
-        trace = case.capture.parent / f"{case.variant.replace(':', '-')}{ENDING}"
+        trace = packed.stored(case.capture.parent / f"{case.variant.replace(':', '-')}{packed.TRACE}")
         if case.suffix == "" and not case.kernel_page and len(case.captures) == 1 and case.taken and trace.exists():
             found.append((case, trace))
     return found

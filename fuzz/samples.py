@@ -217,7 +217,7 @@ def make(folder: Path, corpus: Path | None, few: bool) -> None:
             made = small_page(unpacked(CAPTURES / f"{name}.{page}.csv.xz"))
             (folder / "pages" / f"{name.replace('/', '.')}.{page}.csv").write_bytes(made)
     for name in TRACES[: 2 if few else None]:
-        made = small_trace(unpacked(CAPTURES / f"{name}.pt.trace.json.xz"))
+        made = small_trace(plain(stored(CAPTURES / f"{name}.pt.trace")).read_bytes())
         (folder / "traces" / f"{name.replace('/', '.')}.json").write_bytes(made)
     for name in LOGS[: 1 if few else None]:
         for log in ("smi.csv", "dmon.txt"):

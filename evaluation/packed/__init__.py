@@ -7,12 +7,15 @@ the same order, and values of the same types. `python -m evaluation.packed` pack
   correlation id predicts of them (`columns.py`); `end` as the time since `start`; then byte by byte, the lowest first;
 * texts by their place in the file's list, and that list by places in fixtures/texts.xz, which all files share.
 
-`opened` unpacks a file once in a checkout, into build/recordings.
+`<variant>.pt.trace.columns` holds a trace of torch.profiler in the same way (`traces.py`): it gives back JSON with the
+same events in the same order, each with its keys in their order. `opened` unpacks a file once in a checkout, into
+build/recordings.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import lzma
 import os
 import tempfile
@@ -20,47 +23,72 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from evaluation.packed import database, fileformat
+from evaluation.packed import database, fileformat, traces
 
 PACKED, EXPORT = ".columns", ".sqlite.xz"
+TRACE, TRACE_EXPORT = ".pt.trace", ".json.xz"  # before PACKED, and what a trace as it was recorded has instead
 UNPACKED = Path(__file__).resolve().parents[2] / "build" / "recordings"
 
 
 def stem(recording: Path) -> str:
     """Return a recording's name without its ending."""
-    return recording.name.removesuffix(PACKED).removesuffix(EXPORT)
+    return recording.name.removesuffix(PACKED).removesuffix(EXPORT).removesuffix(TRACE_EXPORT)
+
+
+def is_trace(recording: Path) -> bool:
+    """Return whether a recording is a trace of torch.profiler, packed or not."""
+    return stem(recording).endswith(TRACE)
 
 
 def stored(place: Path) -> Path:
-    """Return the file that is kept of a recording, which is named without an ending: packed, or as exported."""
+    """Return the file that is kept of a recording, which is named without an ending: packed, or as exported.
+
+    A trace is named `<variant>.pt.trace`.
+    """
     packed = place.with_name(place.name + PACKED)
-    return packed if packed.exists() else place.with_name(place.name + EXPORT)
+    export = TRACE_EXPORT if place.name.endswith(TRACE) else EXPORT
+    return packed if packed.exists() else place.with_name(place.name + export)
 
 
 def recordings(folder: Path) -> list[Path]:
-    """Return the files kept of all recordings in a folder and below, packed or as exported, by name."""
+    """Return the files kept of all timelines of nsys in a folder and below, packed or as exported, by name."""
     found = [*folder.rglob(f"*{PACKED}"), *folder.rglob(f"*{EXPORT}")]
-    return sorted(found, key=lambda file: file.with_name(f"{stem(file)}{EXPORT}"))
+    timelines = [file for file in found if not is_trace(file)]
+    return sorted(timelines, key=lambda file: file.with_name(f"{stem(file)}{EXPORT}"))
+
+
+def traces_of(folder: Path) -> list[Path]:
+    """Return the files kept of all traces of torch.profiler in a folder and below, packed or as recorded, by name."""
+    return sorted([*folder.rglob(f"*{TRACE}{PACKED}"), *folder.rglob(f"*{TRACE}{TRACE_EXPORT}")], key=_named)
+
+
+def _named(recording: Path) -> Path:
+    """Return a recording's path without its ending."""
+    return recording.with_name(stem(recording))
 
 
 def opened(file: Path) -> Path:
-    """Return a file that gpudiag reads: the database of a packed recording; any other file is returned as it is."""
+    """Return a file that gpudiag reads: what a packed recording holds; any other file is returned as it is."""
     return plain(file) if file.name.endswith(PACKED) else file
 
 
 @cache
 def plain(file: Path) -> Path:
-    """Return the database of a recording, packed or as exported, for those who read its tables themselves."""
+    """Return the database or trace of a recording, packed or as exported, for those who read it themselves."""
     data = file.read_bytes()
-    unpacked = UNPACKED / hashlib.sha256(data).hexdigest()[:16] / f"{stem(file)}.sqlite"
+    unpacked = (
+        UNPACKED / hashlib.sha256(data).hexdigest()[:16] / f"{stem(file)}{'.json' if is_trace(file) else '.sqlite'}"
+    )
     if not unpacked.exists():
         unpacked.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=unpacked.parent) as scratch:
             unfinished = Path(scratch, unpacked.name)
-            if file.name.endswith(PACKED):
-                database.write(fileformat.load(data), unfinished)
-            else:
+            if not file.name.endswith(PACKED):
                 unfinished.write_bytes(lzma.decompress(data))
+            elif is_trace(file):
+                unfinished.write_text(json.dumps(traces.load(data)), "utf-8")
+            else:
+                database.write(fileformat.load(data), unfinished)
             with suppress(FileExistsError):  # another process was faster, and its file may be being read
                 os.link(unfinished, unpacked)
     return unpacked

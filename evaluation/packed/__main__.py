@@ -1,16 +1,19 @@
 """Pack recordings, or unpack them:
 
-    python -m evaluation.packed pack FILE.sqlite.xz…       # each becomes FILE.columns
+    python -m evaluation.packed pack FILE.sqlite.xz…         # each becomes FILE.columns
+    python -m evaluation.packed pack FILE.pt.trace.json.xz…  # each becomes FILE.pt.trace.columns
     python -m evaluation.packed unpack FILE.columns… [--to FOLDER]
-    python -m evaluation.packed texts FILE…                # before the first packing: what they have in common
+    python -m evaluation.packed texts FILE…                  # before the first packing: what they have in common
 
-A packed file is read back and compared with the export, value by value and type by type, before the export goes.
-Recordings that pages name, and those that readers are tested on as Nsight Systems exports them, stay as they are.
+A packed file is read back and compared with the export, value by value and type by type, before the export goes: a
+trace with its events and keys in their order, each value as JSON writes it. Recordings that pages name,
+and those that readers are tested on as profilers write them, stay as they are.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import lzma
 import os
 import sys
@@ -18,13 +21,25 @@ import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from evaluation.packed import EXPORT, PACKED, database, fileformat, opened, stem, tables, texts
+from evaluation.packed import (
+    EXPORT,
+    PACKED,
+    TRACE_EXPORT,
+    database,
+    fileformat,
+    is_trace,
+    opened,
+    stem,
+    tables,
+    texts,
+    traces,
+)  # fmt: skip
 from evaluation.packed.database import Database
 
 KEPT = {
     # whole, as Nsight Systems exports them (fixtures/kit/shrink.py)
     "alloc_free_per_step/slow", "column_sums/slow", "managed_memory_pingpong/fixed", "reduction/slow-atomic",
-    "rollout_eager/fixed",
+    "rollout_eager/fixed", "rollout_eager/fixed.pt.trace",
     # in README.md, the tutorial and the release
     "item_every_stage/slow", *(f"training_curve/stage-{stage}" for stage in range(6)),
     # small ones that tests and benchmarks read as a user would
@@ -50,6 +65,22 @@ def typed(read: Database) -> list[object]:
 def pack(file: Path) -> tuple[Path, int, int]:
     """Replace an export by its columns; returns the new file, and the bytes before and after."""
     target = file.with_name(f"{stem(file)}{PACKED}")
+    data = _columns_of_trace(file) if is_trace(file) else _columns_of_export(file)
+    target.write_bytes(data)
+    size = file.stat().st_size
+    file.unlink()
+    return target, size, len(data)
+
+
+def _columns_of_trace(file: Path) -> bytes:
+    before = json.loads(lzma.decompress(file.read_bytes()))
+    data = traces.dump(before)
+    if json.dumps(traces.load(data)) != json.dumps(before):
+        raise SystemExit(f"{file}: the packed file differs; the trace stays.")
+    return data
+
+
+def _columns_of_export(file: Path) -> bytes:
     with tempfile.TemporaryDirectory() as scratch:
         export, again = Path(scratch, "export.sqlite"), Path(scratch, "again.sqlite")
         export.write_bytes(lzma.decompress(file.read_bytes()))
@@ -58,21 +89,20 @@ def pack(file: Path) -> tuple[Path, int, int]:
         database.write(fileformat.load(data), again)
         if typed(database.read(again)) != typed(before):
             raise SystemExit(f"{file}: the packed file differs; the export stays.")
-    target.write_bytes(data)
-    size = file.stat().st_size
-    file.unlink()
-    return target, size, len(data)
+    return data
 
 
 def unpack(file: Path, folder: Path | None) -> Path:
-    """Write a packed recording as a packed export again."""
-    target = (folder or file.parent) / f"{stem(file)}{EXPORT}"
+    """Write a packed recording as an export again, or as a trace, in xz."""
+    target = (folder or file.parent) / f"{stem(file)}{TRACE_EXPORT if is_trace(file) else EXPORT}"
     target.write_bytes(lzma.compress(opened(file).read_bytes(), preset=6))
     return target
 
 
 def texts_of(file: Path) -> list[str]:
-    """Return the texts of an export."""
+    """Return the texts of an export or a trace."""
+    if is_trace(file):
+        return traces.texts_of(json.loads(lzma.decompress(file.read_bytes())))
     listed: tables.Listed = {}
     with tempfile.TemporaryDirectory() as scratch:
         export = Path(scratch, "export.sqlite")

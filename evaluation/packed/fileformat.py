@@ -39,32 +39,42 @@ def dump(database: Database) -> bytes:
     laid = [tables.lay_out(table, listed) for table in database.tables]
     order = sorted(range(len(laid)), key=lambda place: laid[place].name != tables.CALLS)
     writer, calls = Writer(), dict[str, Ints]()
-    values = _put_values(list(listed), writer)
+    values = put_values(list(listed), writer)
     manifest = [database.settings, statements, values, order[:1], [tables.put(laid[at], writer, calls) for at in order]]
-    plain = json.dumps(manifest, separators=(",", ":")).encode()
-    packed, small = coder.squeeze(plain, LITERAL), coder.squeeze(bytes(writer.small))
-    content = packed + small + writer.large
-    return MAGIC + HEAD.pack(zlib.crc32(content), len(packed), len(plain), len(small), len(writer.small)) + content
+    return sealed(MAGIC, manifest, writer)
 
 
 def load(data: bytes) -> Database:
     """Return the database of a packed file. Raises DamagedError."""
-    if not data.startswith(MAGIC):
-        raise DamagedError("this is no file of packed columns")
-    check, packed, plain, small, small_plain = HEAD.unpack_from(data, len(MAGIC))
-    content = data[len(MAGIC) + HEAD.size :]
-    if zlib.crc32(content) != check:
-        raise DamagedError("the checksum is not that of the content")
-    settings, statements, values, first, entries = json.loads(coder.unsqueeze(content[:packed], plain, LITERAL))
-    reader = Reader(coder.unsqueeze(content[packed : packed + small], small_plain), content[packed + small :])
-    listed, calls = _take_values(values, reader), dict[str, Ints]()
+    (settings, statements, values, first, entries), reader = unsealed(MAGIC, data)
+    listed, calls = take_values(values, reader), dict[str, Ints]()
     found = [tables.take(entry, reader, listed, calls) for entry in entries]
     for place in first:
         found.insert(place, found.pop(0))
     return Database(settings, found, [str(listed[place]) for place in statements])
 
 
-def _put_values(listed: Sequence[str | bytes], writer: Writer) -> list[Any]:
+def sealed(magic: bytes, manifest: Any, writer: Writer) -> bytes:
+    """Return the content of a file: its manifest and the streams that were written."""
+    plain = json.dumps(manifest, separators=(",", ":")).encode()
+    packed, small = coder.squeeze(plain, LITERAL), coder.squeeze(bytes(writer.small))
+    content = packed + small + writer.large
+    return magic + HEAD.pack(zlib.crc32(content), len(packed), len(plain), len(small), len(writer.small)) + content
+
+
+def unsealed(magic: bytes, data: bytes) -> tuple[Any, Reader]:
+    """Return the manifest and the streams of a file: the inverse of `sealed`. Raises DamagedError."""
+    if not data.startswith(magic):
+        raise DamagedError("this is no file of packed columns")
+    check, packed, plain, small, small_plain = HEAD.unpack_from(data, len(magic))
+    content = data[len(magic) + HEAD.size :]
+    if zlib.crc32(content) != check:
+        raise DamagedError("the checksum is not that of the content")
+    manifest = json.loads(coder.unsqueeze(content[:packed], plain, LITERAL))
+    return manifest, Reader(coder.unsqueeze(content[packed : packed + small], small_plain), content[packed + small :])
+
+
+def put_values(listed: Sequence[str | bytes], writer: Writer) -> list[Any]:
     """Write the texts and blobs that a file lists: places among the common texts, and its own."""
     known = texts.places()
     own = [value for value in listed if value not in known]
@@ -79,7 +89,7 @@ def _put_values(listed: Sequence[str | bytes], writer: Writer) -> list[Any]:
     ]  # fmt: skip
 
 
-def _take_values(entry: Sequence[Any], reader: Reader) -> list[str | bytes]:
+def take_values(entry: Sequence[Any], reader: Reader) -> list[str | bytes]:
     count, places, own, sizes, size, stream = entry
     found = reader.take(places, count, {}, {}).tolist()
     ends = np.cumsum(reader.take(sizes, own, {}, {})).tolist()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import lzma
 from pathlib import Path
 
 import pytest
 
 from captures import report_of
-from evaluation.packed import recording
+from evaluation import packed
 from gpudiag.ingest import ingest
 from gpudiag.model import Report
 from gpudiag.store.database import create
@@ -17,7 +16,7 @@ from paths import CAPTURES
 
 pytestmark = pytest.mark.capture
 
-FILES = sorted(CAPTURES.glob("*/*.pt.trace.json.xz"))
+FILES = packed.traces_of(CAPTURES)
 
 
 def name(path: Path) -> str:
@@ -27,8 +26,8 @@ def name(path: Path) -> str:
 @pytest.mark.parametrize("trace", FILES, ids=name)
 def test_the_reader_keeps_every_event(trace: Path, tmp_path: Path) -> None:
     con = create()
-    ingest(trace, con, tmp_path)
-    events = [one for one in json.loads(lzma.decompress(trace.read_bytes()))["traceEvents"] if one.get("ph") == "X"]
+    ingest(packed.opened(trace), con, tmp_path)
+    events = [one for one in json.loads(packed.plain(trace).read_bytes())["traceEvents"] if one.get("ph") == "X"]
     for table, kinds in {
         "api_call": ("cuda_runtime", "cuda_driver"),
         "gpu_op": ("kernel", "gpu_memcpy", "gpu_memset"),
@@ -67,7 +66,7 @@ APART = {
     ids=name,
 )  # fmt: skip
 def test_both_profilers_give_the_same_first_finding(trace: Path) -> None:
-    twin = report_of(recording(trace.with_name(trace.name.split(".pt.trace")[0])))
+    twin = report_of(packed.stored(trace.with_name(packed.stem(trace).removesuffix(packed.TRACE))))
     report = report_of(trace)
     first, expected = report.findings[0], twin.findings[0]
     assert first.code == expected.code
@@ -86,4 +85,4 @@ def test_both_profilers_give_the_same_first_finding(trace: Path) -> None:
 @pytest.mark.parametrize("slug", ["elementwise_chain", "rollout_eager"])
 def test_a_fixed_program_of_few_tiny_steps_is_quiet(slug: str) -> None:
     """The profiler slows its host down several times: no finding is left without that."""
-    assert not report_of(CAPTURES / slug / "fixed.pt.trace.json.xz").findings
+    assert not report_of(packed.stored(CAPTURES / slug / "fixed.pt.trace")).findings

@@ -46,7 +46,7 @@ def test_plain_gz_and_xz_exports_give_the_same_report(export: Path, tmp_path: Pa
 
 
 def test_a_parquet_folder_gives_the_report_of_the_sqlite_export() -> None:
-    assert said(report_of(ITEM / "slow.parquetdir")) == said(report_of(ITEM / "slow.sqlite.xz"))
+    assert said(report_of(ITEM / "slow.parquetdir.tar.xz")) == said(report_of(ITEM / "slow.sqlite.xz"))
 
 
 def test_the_name_of_a_file_does_not_matter(export: Path, tmp_path: Path) -> None:

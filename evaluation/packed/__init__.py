@@ -8,8 +8,8 @@ the same order, and values of the same types. `python -m evaluation.packed` pack
 * texts by their place in the file's list, and that list by places in fixtures/texts.xz, which all files share.
 
 `<variant>.pt.trace.columns` holds a trace of torch.profiler in the same way (`traces.py`): it gives back JSON with the
-same events in the same order, each with its keys in their order. `opened` unpacks a file once in a checkout, into
-build/recordings.
+same events in the same order, each with its keys in their order. A folder, `<variant>.parquetdir`, is kept as
+`.tar.xz`. `opened` unpacks a file once in a checkout, into build/recordings.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import hashlib
 import json
 import lzma
 import os
+import tarfile
 import tempfile
 from contextlib import suppress
 from functools import cache
@@ -28,6 +29,8 @@ from evaluation.packed import database, fileformat, traces
 PACKED, EXPORT = ".columns", ".sqlite.xz"
 TRACE, TRACE_EXPORT = ".pt.trace", ".json.xz"  # before PACKED, and what a trace as it was recorded has instead
 UNPACKED = Path(__file__).resolve().parents[2] / "build" / "recordings"
+
+FOLDER = ".tar.xz"  # after the name of a folder, such as `slow.parquetdir`
 
 
 def stem(recording: Path) -> str:
@@ -69,13 +72,15 @@ def _named(recording: Path) -> Path:
 
 def opened(file: Path) -> Path:
     """Return a file that gpudiag reads: what a packed recording holds; any other file is returned as it is."""
-    return plain(file) if file.name.endswith(PACKED) else file
+    return plain(file) if file.name.endswith((PACKED, FOLDER)) else file
 
 
 @cache
 def plain(file: Path) -> Path:
-    """Return the database or trace of a recording, packed or as exported, for those who read it themselves."""
+    """Return the database, trace or folder of a recording, packed or not, for those who read it themselves."""
     data = file.read_bytes()
+    if file.name.endswith(FOLDER):
+        return _folder(file, UNPACKED / hashlib.sha256(data).hexdigest()[:16] / file.name.removesuffix(FOLDER))
     unpacked = (
         UNPACKED / hashlib.sha256(data).hexdigest()[:16] / f"{stem(file)}{'.json' if is_trace(file) else '.sqlite'}"
     )
@@ -91,6 +96,21 @@ def plain(file: Path) -> Path:
                 database.write(fileformat.load(data), unfinished)
             with suppress(FileExistsError):  # another process was faster, and its file may be being read
                 os.link(unfinished, unpacked)
+    return unpacked
+
+
+def _folder(file: Path, unpacked: Path) -> Path:
+    """Unpack a folder, unless that was done."""
+    if not unpacked.exists():
+        unpacked.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=unpacked.parent) as scratch:
+            with tarfile.open(file) as archive:
+                archive.extractall(scratch, filter="data")
+            try:
+                Path(scratch, unpacked.name).rename(unpacked)
+            except OSError:  # another process was faster, and its files may be being read
+                if not unpacked.exists():
+                    raise
     return unpacked
 
 

@@ -232,7 +232,8 @@ def _present(path: Path, layouts: Sequence[tuple[Path, ...]], layout: Ints) -> I
 
 def _spread(codes: Sequence[int], present: Ints) -> Ints:
     """Return a column with a value for every event: where there is none, that of the last event that has one."""
-    return np.array(codes, np.int64)[(np.cumsum(present) - 1).clip(min=0)]
+    spread: Ints = np.array(codes, np.int64)[(np.cumsum(present) - 1).clip(min=0)]
+    return spread
 
 
 class _Beside:

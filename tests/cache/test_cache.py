@@ -18,6 +18,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from evaluation.corpus import CAPTURES
+from evaluation.packed import plain
 from gpudiag import pipeline, prepare, tempdir
 from gpudiag.cache import entries, identity, place
 from gpudiag.cli import main
@@ -29,7 +30,7 @@ from gpudiag.store import database
 pytestmark = pytest.mark.capture
 
 SMALL = CAPTURES / "game_of_life_small" / "slow.sqlite.xz"
-FOLDER = CAPTURES / "item_every_stage" / "slow.parquetdir"
+FOLDER = CAPTURES / "item_every_stage" / "slow.parquetdir.tar.xz"
 RULE = """\
 code: ZZ01
 kind: hygiene
@@ -195,7 +196,7 @@ def test_the_name_and_the_order_are_part_of_it(capture: Path, tmp_path: Path) ->
 
 def test_a_file_of_an_export_folder_counts(tmp_path: Path) -> None:
     folder = tmp_path / "slow.parquetdir"
-    shutil.copytree(FOLDER, folder)
+    shutil.copytree(plain(FOLDER), folder)
     time.sleep(2 * identity._FINE_NS / 1e9)
     before = identity.key([folder], Options())
     rewritten(max(folder.glob("*.parquet"), key=lambda file: file.stat().st_size))

@@ -362,7 +362,7 @@ def test_a_cause_that_another_one_hid_is_not_called_new_or_gone() -> None:
 @pytest.mark.parametrize(("base", "head"), [("slow", "fixed"), ("fixed", "slow")])
 def test_a_real_wait_goes_and_slow_launches_remain(base: str, head: str) -> None:
     folder = corpus.CAPTURES / "item_every_stage"
-    found = between(*(report_of(folder / f"{side}.sqlite.xz") for side in (base, head)))
+    found = between(*(report_of(packed.stored(folder / side)) for side in (base, head)))
     expected = {"S01": "gone", "H01": "better"} if base == "slow" else {"S01": "new", "H01": "worse"}
     assert {f.code: f.state for f in found.findings} == expected
 
@@ -390,7 +390,7 @@ def changed(found: Diff) -> list[tuple[str, float, float]]:
 def test_a_real_fix_shrinks_the_leaf_that_it_is_about() -> None:
     """Values are read back after every stage, then no more: the waits go, the launches take as long as before."""
     folder = corpus.CAPTURES / "item_every_stage"
-    sides = [report_of(folder / f"{side}.sqlite.xz") for side in ("slow", "fixed")]
+    sides = [report_of(packed.stored(folder / side)) for side in ("slow", "fixed")]
     found = between(*sides)
     wait = sides[0].run.loops[0].tree["sync"].share * sides[0].run.loops[0].iteration_ms
     assert wait > 5

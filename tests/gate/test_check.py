@@ -19,6 +19,7 @@ from click.testing import CliRunner, Result
 
 import samples
 from comparing import BUDGET_PARTS
+from evaluation.packed import recording
 from gpudiag.cli import main
 from gpudiag.diagnosis.rank import fingerprint
 from gpudiag.errors import GpudiagError
@@ -660,7 +661,7 @@ def test_a_real_program_keeps_its_budget_once_fixed(tmp_path: Path, monkeypatch:
         '[findings]\nfail_on = "high"\nallow = ["H01"]\n'
     )
     slow = check(str(ITEM_EVERY_STAGE / "slow.sqlite.xz"))
-    fixed = check(str(ITEM_EVERY_STAGE / "fixed.sqlite.xz"))
+    fixed = check(str(recording(ITEM_EVERY_STAGE / "fixed")))
     assert (slow.exit_code, fixed.exit_code) == (1, 0)
     assert "**broken:** `iter` takes 17.3 ms" in slow.stdout
     assert "**broken:** `iter` leaves the GPU idle 64 %" in slow.stdout
@@ -701,7 +702,7 @@ def test_a_limit_on_waits_fails_for_a_wait_alone(tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     Path("gpudiag.toml").write_text('[budgets.iter]\nsync = "5 %"\nsubmitting = "60 %"\n')
     slow = check(str(ITEM_EVERY_STAGE / "slow.sqlite.xz"))
-    fixed = check(str(ITEM_EVERY_STAGE / "fixed.sqlite.xz"))
+    fixed = check(str(recording(ITEM_EVERY_STAGE / "fixed")))
     assert (slow.exit_code, fixed.exit_code) == (1, 0)
     line = "**broken:** `iter` spends 41 % of an iteration idle after a wait, at most 5.0 % allowed: 36 points too much"
     assert line in slow.stdout

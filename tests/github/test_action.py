@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import lzma
 import os
 import re
 import subprocess
@@ -18,6 +17,7 @@ import yaml
 
 from captures import report_of
 from evaluation.corpus import CAPTURES, ROOT
+from evaluation.packed import plain, stored
 from fakegithub import BOT, PR, REPO, TOKEN, GitHub, serve
 from gpudiag.report import saved as load
 
@@ -123,8 +123,8 @@ def workspace(tmp_path: Path) -> Path:
     program = CAPTURES / "item_every_stage"
     (tmp_path / "my profiles").mkdir()
     for variant, place in (("slow", tmp_path / "my profiles"), ("fixed", tmp_path)):
-        capture = program / f"{variant}.sqlite.xz"
-        (place / f"{variant}.sqlite").write_bytes(lzma.decompress(capture.read_bytes()))
+        capture = stored(program / variant)
+        (place / f"{variant}.sqlite").write_bytes(plain(capture).read_bytes())
         (tmp_path / f"{variant}.json").write_text(report_of(capture).model_dump_json(), "utf-8")
     return tmp_path
 

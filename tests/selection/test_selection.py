@@ -155,7 +155,7 @@ def test_all_of_a_capture_is_the_same_as_no_selection() -> None:
     ("name", "start", "end"),
     [
         ("alloc_free_per_step/slow.sqlite.xz", "544ms", "559ms"),
-        ("game_of_life_large/slow.sqlite.xz", "2513ms", "2627ms"),  # the host is far ahead of the GPU
+        ("game_of_life_large/slow", "2513ms", "2627ms"),  # the host is far ahead of the GPU
     ],
 )
 def test_the_middle_of_a_run_tells_the_same(name: str, start: str, end: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evaluation.corpus import CAPTURES
+from captures import named
 from fuzz.generators.shuffled import shuffle_rows
 from gpudiag import pipeline
 from gpudiag import prepare as opening
@@ -18,8 +18,8 @@ from paths import DATA
 pytestmark = pytest.mark.capture
 
 GRAPHS, COPIES, PROFILED = (
-    "launch_bound_fp32/fixed.sqlite.xz",  # a call starts many operations at once
-    "chunked_pipeline/slow-pageable.sqlite.xz",
+    "launch_bound_fp32/fixed",  # a call starts many operations at once
+    "chunked_pipeline/slow-pageable",
     "histogram/slow.sqlite.xz",
 )
 
@@ -28,7 +28,7 @@ ONE_NAME = DATA / "fuzz" / "kernels-of-one-name.sqlite.xz"  # damaged: full name
 
 
 def reported(name: str | Path) -> str:
-    return pipeline.explain([CAPTURES / name], Options(cached=False)).model_dump_json()
+    return pipeline.explain([named(str(name))], Options(cached=False)).model_dump_json()
 
 
 @pytest.mark.parametrize("name", [GRAPHS, COPIES])

@@ -39,6 +39,7 @@ from evaluation.packed import (
     traces,
 )  # fmt: skip
 from evaluation.packed.database import Database
+from evaluation.packed.fileformat import DamagedError
 
 KEPT = {
     # whole, as the profilers write them (fixtures/kit/shrink.py)
@@ -115,6 +116,7 @@ def _columns_of_export(file: Path) -> bytes:
 def unpack(file: Path, folder: Path | None) -> Path:
     """Write a packed recording as an export again, or as a trace, in xz."""
     target = (folder or file.parent) / f"{stem(file)}{TRACE_EXPORT if is_trace(file) else EXPORT}"
+    target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(lzma.compress(opened(file).read_bytes(), preset=6))
     return target
 
@@ -140,7 +142,11 @@ def main() -> int:
     args = parser.parse_args()
     if args.action == "unpack":
         for file in args.files:
-            print(unpack(file, args.to))
+            try:
+                print(unpack(file, args.to))
+            except (OSError, DamagedError) as error:
+                print(f"{file}: {error}; give a packed recording.", file=sys.stderr)
+                return 2
         return 0
     exports = [file for file in args.files if not kept(file)]
     with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:

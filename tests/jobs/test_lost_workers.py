@@ -6,6 +6,9 @@ import multiprocessing
 import os
 import shutil
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -71,6 +74,45 @@ def test_what_ends_every_worker_is_one_sentence(ranks: list[Path], monkeypatch: 
     monkeypatch.setattr(spread, "_work", _die)
     with pytest.raises(GpudiagError, match="workers were killed while they read it or others"):
         spread.summaries(ranks[:2], Options(cached=False, workers=2))
+
+
+JOB = """
+import sys
+from pathlib import Path
+from gpudiag.jobs import spread
+from gpudiag.options import Options
+spread.summaries([Path(one) for one in sys.argv[1:]], Options(cached=False, workers=2))
+"""
+
+
+def _of_session(leader: int) -> list[int]:
+    """The other processes of a session that still run."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            state, _, _, session = (entry / "stat").read_text().rpartition(")")[2].split()[:4]
+        except (OSError, ValueError):
+            continue
+        if int(session) == leader and entry.name != str(leader) and state != "Z":
+            found.append(int(entry.name))
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="lists processes as Linux does")
+def test_workers_end_with_the_process_that_started_them(ranks: list[Path]) -> None:
+    """A signal ends that one at once, without a word to its workers; what reads their output would wait for ever."""
+    command = [sys.executable, "-c", JOB, *map(str, ranks)]
+    parent = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while len(_of_session(parent.pid)) < 3 and parent.poll() is None:  # two workers, and what keeps track of them
+        time.sleep(0.05)
+    assert parent.poll() is None
+    parent.kill()
+    parent.wait()
+    for _ in range(600):
+        if not (left := _of_session(parent.pid)):
+            break
+        time.sleep(0.05)
+    assert not left
 
 
 def _die(_: Path, __: Options) -> None:

@@ -51,6 +51,13 @@ def test_a_cluster_elsewhere_gives_the_same_summaries() -> None:
         assert [packed(one) for one in summaries(files, there)] == alone
 
 
+@pytest.mark.parametrize("address", ["nonsense", "tcp://", "tcp://host"])
+def test_what_is_no_address_of_a_scheduler_is_said(address: str) -> None:
+    pytest.importorskip("distributed", reason="Dask is an extra")
+    with pytest.raises(GpudiagError, match="this is no address of a scheduler"):
+        summaries([recording(CAPTURES / "slow.rank0")], Options(cached=False, scheduler=address))
+
+
 def test_no_cluster_at_an_address_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed", reason="Dask is an extra")
     monkeypatch.setattr(spread, "_ANSWERS_WITHIN", "1s")

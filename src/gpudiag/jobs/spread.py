@@ -6,15 +6,19 @@ What a worker was reading when it was lost is read again by another one.
 from __future__ import annotations
 
 import multiprocessing
+import os
+import re
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import replace
+from multiprocessing import connection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpudiag import remote
+from gpudiag import remote, tempdir
 from gpudiag.errors import GpudiagError
 from gpudiag.jobs.map_rank import summarise
 from gpudiag.jobs.rank_summary import RankSummary
@@ -52,6 +56,19 @@ def _work(path: Path, options: Options) -> Found | str:
         return str(error)
 
 
+def _ends_with_parent() -> None:
+    """Make a worker end as soon as the process that started it has: a signal, or a kill, ends that one at once."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_after, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_after(sentinel: int) -> None:
+    connection.wait([sentinel])
+    tempdir.remove_all()
+    os._exit(1)
+
+
 def _silent(_: str) -> None:
     """Workers say nothing: the process that waits for them does."""
 
@@ -75,7 +92,9 @@ def _by_processes(paths: Sequence[Path], options: Options, workers: int) -> list
         left = [number for number in range(len(paths)) if number not in found]
         if not left:
             break
-        with ProcessPoolExecutor(min(workers, len(left)), multiprocessing.get_context("spawn")) as pool:
+        with ProcessPoolExecutor(
+            min(workers, len(left)), multiprocessing.get_context("spawn"), initializer=_ends_with_parent
+        ) as pool:
             waiting: dict[Future[Found | str], int] = {
                 pool.submit(_work, paths[number], _quiet(options)): number for number in left
             }
@@ -107,9 +126,11 @@ def _cluster(address: str) -> Iterator[Client]:
         raise GpudiagError(
             f"--scheduler {address} needs Dask, which is not installed: pip install distributed."
         ) from None
+    if not re.fullmatch(r"\w+://[^/\s]+:\d+/?", address):
+        raise GpudiagError(f"--scheduler {address}: this is no address of a scheduler, such as tcp://HOST:8786.")
     try:
         client = Client(address, timeout=_ANSWERS_WITHIN, set_as_default=False)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TypeError) as error:  # the last one where tls:// lacks certificates
         raise GpudiagError(f"{address}: no Dask scheduler answers there ({error}); check it.") from None
     try:
         yield client

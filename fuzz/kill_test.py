@@ -53,9 +53,9 @@ PAGE = """\
 {stopped}
 
 After every {every} of them a run was left to its end: {whole} in all. Each wrote the report of the first run byte for
-byte; then there was nothing left in the folder for temporary files, the capture's store in the cache, with its
-answer or without, and nothing else, nothing
-beside the capture, and the capture was unchanged. No stopped run left a part of a report where one was to be written.
+byte; then there was nothing left in the folder for temporary files, nothing in the cache but the capture's store and
+the answer kept with it, nothing beside the capture, and the capture was unchanged. No stopped run left a part of a
+report where one was to be written.
 Runs that got SIGINT or SIGTERM ended with 130 or 143 without a traceback and removed their files themselves, unless the
 signal came before the program was loaded ({early} runs): then the system's own way to end applies.
 

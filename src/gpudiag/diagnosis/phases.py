@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from typing import Any
 
 import duckdb
 
@@ -34,13 +35,12 @@ def of_loops(con: Connection, settings: Mapping[str, float]) -> dict[int, tuple[
 
 def of_finding(con: Connection, item: PricedFinding, part: float) -> Place | None:
     """The phase in which at least this part of a finding's time lies, with the part that does; None where none is."""
-    claim = {key: ns for key, ns in item.claim.items() if key != bounds.WHOLE}
-    if item.loop is None or not item.loop.phases or not claim:
+    if item.loop is None or not item.loop.phases:
         return None
-    row = con.execute(
-        f"""
-        with claim as (select unnest(?::varchar[]) as key, unnest(?::double[]) as ns),
-        numbered as ({bounds.NUMBERED}),
+    found = _largest(
+        con,
+        item,
+        """
         called as (
             select c.ns, i.api_call from numbered c join idle_interval i on c.id = i.idle_interval
             where c.of = 'interval'
@@ -51,13 +51,11 @@ def of_finding(con: Connection, item: PricedFinding, part: float) -> Place | Non
         from called c join call_phase p on p.api_call = c.api_call
         group by p.path, p.file, p.line, p.function order by ns desc, p.path, p.file, p.line limit 1
         """,
-        [list(claim), list(claim.values())],
-    ).fetchone()
-    whole = math.fsum(claim.values())
-    if row is None or whole <= 0 or row[4] < part * whole:
+    )
+    if found is None or found[1] < part:
         return None
-    path, file, line, function, ns = row
-    return _place(path, file, line, function).model_copy(update={"share": min(1.0, ns / whole)})
+    (path, file, line, function), share = found
+    return _place(path, file, line, function).model_copy(update={"share": min(1.0, share)})
 
 
 def process_of(con: Connection, item: PricedFinding, part: float) -> str | None:
@@ -65,13 +63,12 @@ def process_of(con: Connection, item: PricedFinding, part: float) -> str | None:
 
     Time that no interval and no operation stands for belongs to no process.
     """
-    claim = {key: ns for key, ns in item.claim.items() if key != bounds.WHOLE}
-    if item.loop is None or item.loop.processes < 2 or not claim:
+    if item.loop is None or item.loop.processes < 2:
         return None
-    row = con.execute(
-        f"""
-        with claim as (select unnest(?::varchar[]) as key, unnest(?::double[]) as ns),
-        numbered as ({bounds.NUMBERED}),
+    found = _largest(
+        con,
+        item,
+        """
         placed as (
             select c.ns, g.process from numbered c join idle_interval i on c.id = i.idle_interval
             join gap g using (gap) where c.of = 'interval'
@@ -81,10 +78,28 @@ def process_of(con: Connection, item: PricedFinding, part: float) -> str | None:
         select coalesce('rank ' || p.rank, 'process ' || p.pid), sum(c.ns) as ns
         from placed c join process p on p.id = c.process group by p.id, p.rank, p.pid order by ns desc, p.id limit 1
         """,
+    )
+    return str(found[0][0]) if found and found[0][0] and found[1] >= part else None
+
+
+def _largest(con: Connection, item: PricedFinding, query: str) -> tuple[tuple[Any, ...], float] | None:
+    """Return the first row of a query over the claims, by `numbered`, less its last column; and that as a part of all.
+
+    None where nothing is claimed, or the query finds nothing. query: its last column is time (ns).
+    """
+    claim = {key: ns for key, ns in item.claim.items() if key != bounds.WHOLE}
+    whole = math.fsum(claim.values())
+    if whole <= 0:
+        return None
+    row = con.execute(
+        f"""
+        with claim as (select unnest(?::varchar[]) as key, unnest(?::double[]) as ns),
+        numbered as ({bounds.NUMBERED}),
+        {query}
+        """,
         [list(claim), list(claim.values())],
     ).fetchone()
-    whole = math.fsum(claim.values())
-    return str(row[0]) if row and row[0] and row[1] >= part * whole > 0 else None
+    return (row[:-1], row[-1] / whole) if row else None
 
 
 def _place(path: str | None, file: str | None, line: int | None, function: str | None) -> Place:

@@ -111,7 +111,7 @@ def read(con: Connection, process: int, settings: Settings, *, by_thread: bool =
     pair = _numbered(kind * (len(named) + 1) + np.append(kind[1:], len(named))[: len(kind)])[1]
     often = np.bincount(kind, minlength=len(named)) >= settings["min_iterations"]
     copies = np.array([short.startswith(COPIES) for _, short, _, _ in named], dtype=bool)
-    # What a program copies back now and then, a result or a checkpoint, may take as long as all that it computes.
+    # Copies back do not count: a result or a checkpoint may take as long as all that is computed.
     counts = (often | ~copies) & np.array([COPY_BACK not in text for text, _, _, _ in named], dtype=bool)
     return Submissions(
         start,

@@ -69,3 +69,16 @@ def test_a_replay_that_sleep_alone_holds_is_not_believed() -> None:
 
 def test_a_host_that_works_is_no_reason_for_doubt() -> None:
     assert simulate.held([graph_of(asleep(100))], settings()) is None
+
+
+def test_a_thread_that_pins_a_batch_hands_nothing_over_late() -> None:
+    """Each iteration waits for a thread that pins its batch, first to look at the batch and then to launch."""
+    calls = [
+        row("cudaHostAlloc", 100, 400, EVERY) | {"thread": 1},
+        row("cudaEventQuery", 510, 5, EVERY),
+        row("cudaEventRecord", 520, 280, EVERY) | {"thread": 1},
+        launch("k", 810, EVERY),
+    ]
+    case = loop(EVERY, calls, [kernel("k", 818, 100, EVERY)])
+    ready = fixed(case, "to_workers", api_calls=ids(case, 1), changed={"replay_workers": 100})
+    assert ready < N * (EVERY - 700)

@@ -91,9 +91,28 @@ class EditedGraph:
     def no_fetch(self, calls: Ints) -> float:
         """Input is ready when the host asks for it; returns what waiting for it took (ns)."""
         graph, record = self.graph, self.graph.record.calls
+        self.lag[self._handed_by_suppliers(calls)] = NEVER
         fetched = np.intersect1d(calls, graph.input_bound)
         self.lag[(graph.edge_kind == EdgeKind.SUPPLY) & np.isin(graph.target, graph.enter[fetched])] = NEVER
         return float(np.minimum(record.asleep, record.start - record.segment_start)[fetched].sum())
+
+    def _handed_by_suppliers(self, calls: Ints) -> Ints:
+        """Return edges by which a thread that launches nothing, and that the calls waited for, hands over to their
+        threads in their iterations: it pins or copies batches, and one batch takes several of its calls.
+        """
+        graph, record = self.graph, self.graph.record
+        handed = np.flatnonzero(graph.edge_kind == EdgeKind.CROSS_THREAD)
+        place = np.full(len(self.duration), -1, dtype=np.int64)
+        for nodes in (graph.segment, graph.enter, graph.leave):
+            place[nodes] = np.arange(len(nodes))
+        source, target = place[graph.source[handed]], place[graph.target[handed]]
+        thread = record.calls.thread
+        launching = np.unique(thread[np.isin(record.calls.kind, LAUNCHES)])
+        suppliers = np.setdiff1d(thread[source[np.isin(target, calls)]], launching)
+        asked = np.isin(thread[target], thread[calls]) & np.isin(
+            record.iteration_of_call[target], record.iteration_of_call[calls]
+        )
+        return np.asarray(handed[np.isin(thread[source], suppliers) & asked])
 
     def usual_launch(self) -> float:
         """Return what a launch costs the host in this loop (ns)."""

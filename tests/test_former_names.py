@@ -76,6 +76,7 @@ def test_a_rule_in_former_names_is_the_rule_in_present_ones(tmp_path: Path) -> N
     assert former == present
 
 
+@pytest.mark.slow
 def test_the_test_of_a_rule_in_former_names_passes(tmp_path: Path) -> None:
     with pytest.warns(FormerNameWarning, match="work → loop_gpu_op"):
         assert lint.check([folder(tmp_path, FORMER)]) == []

@@ -53,6 +53,7 @@ def run(module: Path, cache: Path, largest: int = resource.RLIM_INFINITY) -> sub
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_code_in_a_folder_of_everybody_is_not_run(module: Path, tmp_path: Path) -> None:
     cache, proof = tmp_path / "cache", tmp_path / "proof"
     cache.mkdir(mode=0o700)
@@ -63,6 +64,7 @@ def test_code_in_a_folder_of_everybody_is_not_run(module: Path, tmp_path: Path) 
     assert not proof.exists()
 
 
+@pytest.mark.slow
 def test_compiled_code_is_kept_in_a_private_folder(module: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     cache.mkdir(mode=0o700)
@@ -70,6 +72,7 @@ def test_compiled_code_is_kept_in_a_private_folder(module: Path, tmp_path: Path)
     assert list(cache.rglob("*.nbc"))
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_no_reason_to_fail(module: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     cache.mkdir(mode=0o700)
@@ -77,6 +80,7 @@ def test_a_full_disk_is_no_reason_to_fail(module: Path, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "20\n"), done.stderr
 
 
+@pytest.mark.slow
 def test_damaged_code_is_compiled_again(module: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     cache.mkdir(mode=0o700)

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 SPOKEN = ("src", "evaluation", "benchmarks", "fuzz", "rules", "docs", "tests", "README.md", "CONTRIBUTING.md")
 PROGRAMS = sorted(
@@ -36,6 +38,7 @@ def files() -> Iterator[Path]:
         yield from sorted(path.rglob("*")) if path.is_dir() else [path]
 
 
+@pytest.mark.slow
 def test_private_words_are_gone() -> None:
     found = []
     for path in files():
@@ -56,6 +59,7 @@ def test_few_files_are_excepted() -> None:
     assert len(ALLOWED) <= 20
 
 
+@pytest.mark.slow
 def test_docstrings_are_statements() -> None:
     """`Return whether …` says what a function does; `Whether …` leaves open if it asks, answers or checks."""
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)

@@ -42,24 +42,28 @@ def shell(monkeypatch: pytest.MonkeyPatch) -> Shell:
     return made
 
 
+@pytest.mark.slow
 def test_a_cell_becomes_a_report(shell: Shell) -> None:
     report = shell.magics["gpudiag"]("", "x = 1")
     assert shell.user_ns["x"] == 1
     assert isinstance(report, gpudiag.Report) and report.loops["source"].to_list() == ["period"]
 
 
+@pytest.mark.slow
 def test_the_cell_marks_its_iterations(shell: Shell) -> None:
     report = shell.magics["gpudiag"]("p --iteration-time 0.9ms", "for _ in range(10): p.step()")
     assert report.loops.select("name", "source").row(0) == ("ProfilerStep", "nvtx")
     assert shell.user_ns["p"].path.exists()
 
 
+@pytest.mark.slow
 def test_the_options_are_those_of_profile(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     torch: StandIn = stand_in(monkeypatch, cuda=True)
     shell.magics["gpudiag"]("--no-stacks --memory", "pass")
     assert [torch.options[name] for name in ("with_stack", "profile_memory")] == [False, True]
 
 
+@pytest.mark.slow
 def test_a_cell_that_hangs_is_interrupted(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
     hangs = "try:\n    sleep(30)\nexcept Exception:\n    sleep(30)"
     report = shell.magics["gpudiag"]("--limit 50ms", hangs)

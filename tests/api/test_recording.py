@@ -18,6 +18,7 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> StandIn:
     return stand_in(monkeypatch, cuda=True)
 
 
+@pytest.mark.slow
 def test_a_block_with_steps_becomes_a_report(torch: StandIn) -> None:
     with gpudiag.profile() as recording:
         for _ in range(10):
@@ -31,6 +32,7 @@ def test_a_block_with_steps_becomes_a_report(torch: StandIn) -> None:
     assert {name: torch.options[name] for name in wanted} == wanted
 
 
+@pytest.mark.slow
 def test_without_steps_what_repeats_is_found(torch: StandIn) -> None:
     with gpudiag.profile(stacks=False, shapes=False, memory=True) as recording:
         pass

@@ -45,6 +45,7 @@ def outcome(known: library.Library, *rows: dict[str, Any]) -> Fired:
     return Fired(rule=rule, rows=rows)
 
 
+@pytest.mark.slow
 def test_a_wrong_value_has_its_line(known: library.Library) -> None:
     assert failed(known, SHORT).problem == ""
     result = failed(known, SHORT.replace("20000", "21000"))

@@ -86,6 +86,7 @@ def test_a_folder_may_have_presets_of_its_own(tmp_path: Path) -> None:
     assert library.scan([tmp_path])[1] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
@@ -113,6 +114,7 @@ why: >-
 """
 
 
+@pytest.mark.slow
 def test_a_folder_s_kernel_rule_is_checked_from_presets(tmp_path: Path) -> None:
     for path in scaffold.scaffold(tmp_path, "kernel", "few-blocks", "U01"):
         path.write_text(path.read_text("utf-8").replace(PLACEHOLDER, "Written"), "utf-8")

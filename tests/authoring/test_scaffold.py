@@ -57,6 +57,7 @@ def any_has(texts: list[str], words: str) -> bool:
     return any(words in re.sub(r"\bU\d\d\b", "U01", text) for text in texts)
 
 
+@pytest.mark.slow
 def test_a_new_rule_lacks_nothing_but_its_words(tmp_path: Path) -> None:
     paths = authoring.scaffold(tmp_path / "mine", "sync", "my-smell", "U01")
     assert [path.name for path in paths] == ["my-smell.yaml", "my-smell.test.yaml", "rule.schema.json"]
@@ -82,6 +83,7 @@ def test_a_new_rule_lists_places_and_remedies(started: Path) -> None:
     assert [name for name in library.load().remedies if f"{name}," not in f"{comments},"] == []
 
 
+@pytest.mark.slow
 def test_a_written_rule_has_no_problem(started: Path) -> None:
     assert problems(started) == []
 
@@ -91,6 +93,7 @@ def test_a_new_rule_names_a_schema_that_is_there(started: Path) -> None:
     assert (rule_file(started).parent / reference).resolve() == (started / "rule.schema.json").resolve()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "name", "code", "words"),
     [
@@ -143,6 +146,7 @@ MISTAKES = [
 """What is replaced in a written rule by what, and the words of the problem."""
 
 
+@pytest.mark.slow
 def test_mistakes_name_their_key(tmp_path: Path) -> None:
     found = of_each(tmp_path, MISTAKES, ".yaml")
     assert {
@@ -150,6 +154,7 @@ def test_mistakes_name_their_key(tmp_path: Path) -> None:
     } == {}
 
 
+@pytest.mark.slow
 def test_a_problem_has_the_line_of_its_key(started: Path) -> None:
     replaced(rule_file(started), "[cuda-graphs]", "[cuda-graph]")
     [problem] = authoring.check([started])
@@ -172,6 +177,7 @@ FAILURES = [
 """The same in the cases beside it."""
 
 
+@pytest.mark.slow
 def test_a_failing_case_says_what_came_instead(tmp_path: Path) -> None:
     found = of_each(tmp_path, FAILURES, ".test.yaml")
     assert {
@@ -179,11 +185,13 @@ def test_a_failing_case_says_what_came_instead(tmp_path: Path) -> None:
     } == {}
 
 
+@pytest.mark.slow
 def test_a_rule_without_test_is_a_problem(started: Path) -> None:
     rule_file(started).with_name("my-smell.test.yaml").unlink()
     assert problems(started) == ["has no test; write my-smell.test.yaml with a case that fires and a near miss"]
 
 
+@pytest.mark.slow
 def test_one_rule_can_be_checked_alone(started: Path) -> None:
     authoring.scaffold(started, "sync", "other", "U02")
     assert authoring.check([started], only="U01") == []
@@ -192,6 +200,7 @@ def test_one_rule_can_be_checked_alone(started: Path) -> None:
         authoring.check([started], only="U03")
 
 
+@pytest.mark.slow
 def test_undocumented_views_of_the_user_s_are_problems(started: Path) -> None:
     (started / "views").mkdir()
     (started / "views" / "own.sql").write_text(
@@ -290,6 +299,7 @@ def test_memory_that_a_rule_asks_for_is_not_given(started: Path) -> None:
     assert any("emory" in text for text in problems(started)), problems(started)
 
 
+@pytest.mark.slow
 def test_what_the_static_check_refuses_is_never_run(started: Path) -> None:
     text = rule_file(started).read_text("utf-8")
     query = text[text.index("query: |") : text.index("price:")]
@@ -297,6 +307,7 @@ def test_what_the_static_check_refuses_is_never_run(started: Path) -> None:
     assert problems(started) == ["query: holds 2 statements; a rule is exactly one SELECT"]
 
 
+@pytest.mark.slow
 def test_a_macro_of_the_tool_s_cannot_be_replaced(started: Path) -> None:
     (started / "views").mkdir()
     (started / "views" / "own.sql").write_text("-- Nothing counts.\ncreate macro setting(wanted) as 0;\n")

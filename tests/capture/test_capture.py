@@ -35,6 +35,7 @@ from paths import CAPTURES
 from recorders import MARK, OPTIONS, RECORDS, assert_nothing_left, commands, exported, nsys, plan, torch, until
 
 
+@pytest.mark.slow
 def test_a_program_is_recorded_and_cleaned(place: Path) -> None:
     heard: list[str] = []
     captured = capture(replace(plan(place, "sh", "-c", "echo $TMPDIR"), say=heard.append))
@@ -52,24 +53,28 @@ def test_a_program_is_recorded_and_cleaned(place: Path) -> None:
     assert captured.explain_command() == f"gpudiag explain {captured.files[0]}"
 
 
+@pytest.mark.slow
 def test_a_second_recording_gets_a_folder_of_its_own(place: Path) -> None:
     first, second = (capture(plan(place, "true")) for _ in range(2))
     assert first is not None and second is not None
     assert second.files[0].parent == place / "out-2"
 
 
+@pytest.mark.slow
 def test_two_run_lengths_give_the_time_of_a_step(place: Path) -> None:
-    sleep = "import sys, time; time.sleep(0.2 + 0.01 * int(sys.argv[1]))"
-    wanted = replace(plan(place, sys.executable, "-IS", "-c", sleep, "{steps}"), steps=(5, 45), runs=2)
+    # 1.2 s lie between the two lengths: starts that a busy machine delays differ by less.
+    sleep = "import sys, time; time.sleep(0.1 + 0.02 * int(sys.argv[1]))"
+    wanted = replace(plan(place, sys.executable, "-IS", "-c", sleep, "{steps}"), steps=(5, 65), runs=2)
     captured = capture(wanted)
     assert captured is not None
-    assert captured.unprofiled.iteration_s == pytest.approx(0.01, rel=0.3)
+    assert captured.unprofiled.iteration_s == pytest.approx(0.02, rel=0.3)
     assert captured.explain_command().endswith(f"--iteration-time {captured.iteration_time}")
     facts = json.loads((place / "out" / "capture.json").read_text())["unprofiled"]
     assert facts["n"] == len(facts["per_process_ms"]) == 2
-    assert commands(place)[0].endswith(" 45")
+    assert commands(place)[0].endswith(" 65")
 
 
+@pytest.mark.slow
 def test_a_step_lost_in_the_start_up_has_no_time(place: Path) -> None:
     # Each start takes 0.15 s longer than the one before, a step a millisecond.
     (place / "program.py").write_text(
@@ -92,6 +97,7 @@ def test_of_a_program_that_ends_its_end_is_recorded(place: Path, whole: float | 
     assert part(plan(place, "true"), Unprofiled("not measured", whole_s=whole)).delay_s == begin
 
 
+@pytest.mark.slow
 def test_optimizer_steps_are_timed_and_the_range_is_warm(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a package that stands for PyTorch; the program would go on for ever, and has a `sitecustomize` itself."""
     torch(place, monkeypatch)
@@ -138,6 +144,7 @@ def test_a_script_without_its_interpreter_gets_advice(place: Path) -> None:
         capture(plan(place, str(script)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "seconds"), [("5", "5"), ("1500ms", "2"), ("6s", "6")])
 def test_times_may_have_units(place: Path, text: str, seconds: str) -> None:
     words = ["capture", "-d", str(place / "out"), "--runs", "0", "--no-explain", "--duration", text, "--", "true"]
@@ -156,6 +163,7 @@ def test_a_machine_without_a_gpu_is_said(place: Path, monkeypatch: pytest.Monkey
         assert any("no NVIDIA GPU is seen" in said for said in heard) is not present
 
 
+@pytest.mark.slow
 def test_each_rank_has_a_file(place: Path) -> None:
     mpirun = place / "bin" / "mpirun"
     mpirun.write_text(
@@ -169,6 +177,7 @@ def test_each_rank_has_a_file(place: Path) -> None:
     assert "report.rank%q{OMPI_COMM_WORLD_RANK}" in commands(place)[0]
 
 
+@pytest.mark.slow
 def test_a_program_without_end_is_ended(place: Path) -> None:
     """The stand-in leaves an agent in a session of its own, as Nsight Systems does, and ignores what asks it to end."""
     nsys(place, f'setsid sleep {MARK} &\ntrap "" INT TERM\n"$@"\n')
@@ -179,6 +188,7 @@ def test_a_program_without_end_is_ended(place: Path) -> None:
     assert_nothing_left(place)
 
 
+@pytest.mark.slow
 def test_a_recording_stops_at_its_size(place: Path) -> None:
     nsys(place, 'trap "echo made-up > $name.nsys-rep; exit 130" INT\nhead -c 3000000 /dev/zero > "$TMPDIR/part"\n'
          f"sleep {MARK} & wait\n")  # fmt: skip
@@ -187,6 +197,7 @@ def test_a_recording_stops_at_its_size(place: Path) -> None:
     assert any("size limit" in said for said in heard)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("listed", "traced"),
     [
@@ -232,6 +243,7 @@ FAILURES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", FAILURES)
 def test_a_failure_is_a_sentence_and_leaves_nothing(place: Path, case: str) -> None:
     body, sentence = FAILURES[case]
@@ -255,6 +267,7 @@ def test_an_nsys_too_old_to_stop_by_itself_is_refused(place: Path) -> None:
     assert_nothing_left(place)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
 def test_nothing_is_left_of_a_gpudiag_that_is_ended(place: Path, number: int) -> None:
     """The program has left its process group, as daemons do; what is killed cannot clean up after itself."""
@@ -286,6 +299,7 @@ def test_a_process_that_just_loads_another_program_is_ended(monkeypatch: pytest.
         assert loading.wait(10) == -signal.SIGKILL
 
 
+@pytest.mark.slow
 def test_restricted_counters_of_the_cpu_do_not_matter(place: Path) -> None:
     """The refusal of an nsys that is asked for what `perf_event_paranoid` forbids is made up."""
     refuses = 'case "$words" in *--sample=none*--cpuctxsw=none*) ;; *) echo paranoid level 4; exit 1;; esac\n'
@@ -305,6 +319,7 @@ def test_a_program_that_fails_is_not_recorded(place: Path) -> None:
     assert_nothing_left(place)
 
 
+@pytest.mark.slow
 def test_a_program_without_gpu_work_is_said(place: Path) -> None:
     (place / "exported").unlink()
     exported(place / "exported", gpu_work=False)
@@ -322,6 +337,7 @@ def test_a_full_disk_is_said(place: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert_nothing_left(place)
 
 
+@pytest.mark.slow
 def test_a_tmp_without_exec_is_avoided(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether a folder may hold programs is made up."""
     monkeypatch.setattr(workspace, "_executes", lambda folder: (place / "tmp") not in folder.parents)
@@ -350,6 +366,7 @@ def test_a_wrong_plan_is_a_sentence(place: Path, given: dict[str, object], sente
     assert_nothing_left(place)
 
 
+@pytest.mark.slow
 def test_a_process_in_a_session_of_its_own_is_found(tmp_path: Path) -> None:
     done = supervisor.run(
         ["sh", "-c", f"setsid sleep {MARK} & sleep 0.2; exit 5"], {"PATH": "/usr/bin:/bin"}, tmp_path / "log", 9
@@ -358,6 +375,7 @@ def test_a_process_in_a_session_of_its_own_is_found(tmp_path: Path) -> None:
     assert subprocess.run(["pgrep", "-f", MARK], capture_output=True, check=False).stdout == b""
 
 
+@pytest.mark.slow
 def test_the_recorder_runs_where_nothing_else_is_installed(place: Path) -> None:
     """Without site packages and without the folder of gpudiag, Python has the standard library alone."""
     recorder_file.write(place / "record.pyz")
@@ -380,6 +398,7 @@ def test_the_recorder_has_the_options_of_the_command() -> None:
     } - {"--help"}
 
 
+@pytest.mark.slow
 def test_the_report_rests_on_the_measured_time(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is measured and the report are made up."""
     asked: list[Options] = []
@@ -398,6 +417,7 @@ def test_the_report_rests_on_the_measured_time(place: Path, monkeypatch: pytest.
     assert "--iteration-time 3.6ms" in done.stderr
 
 
+@pytest.mark.slow
 def test_thresholds_of_recordings_can_be_set(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is measured is made up."""
     monkeypatch.setattr(session, "measure", lambda *_: Unprofiled("made up", (0.03,), warm_s=1.0))

@@ -46,6 +46,7 @@ def smi(place: Path, body: str = SAMPLES, fields: tuple[str, ...] = HELP) -> Non
     file.chmod(0o755)
 
 
+@pytest.mark.slow
 def test_a_log_is_kept_beside_the_recording(place: Path) -> None:
     smi(place)
     captured = capture(plan(place, "sleep", "0.5"))
@@ -84,6 +85,7 @@ def test_a_log_that_cannot_be_read_is_left_out(place: Path) -> None:
     assert "the log of nvidia-smi is left out: " in done.stderr
 
 
+@pytest.mark.slow
 def test_older_drivers_and_chosen_gpus(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,3")
     smi(place, fields=(*HELP[:-1], "clocks_throttle_reasons.active"))
@@ -92,6 +94,7 @@ def test_older_drivers_and_chosen_gpus(place: Path, monkeypatch: pytest.MonkeyPa
     assert "clocks_throttle_reasons.active" in asked and "--id=1,3 " in asked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "fields"),
     [("echo No devices were found; exit 6", HELP), ("exit 9", ()), (SAMPLES, HELP[3:])],
@@ -104,6 +107,7 @@ def test_an_nvidia_smi_that_fails_is_no_error(place: Path, body: str, fields: tu
     assert [file.name for file in captured.files] == ["report.sqlite"]
 
 
+@pytest.mark.slow
 def test_nothing_samples_after_a_failure(place: Path) -> None:
     smi(place, f"sleep {MARK} &\n{SAMPLES}")
     nsys(place, "sleep 0.3; exit 3\n")
@@ -112,6 +116,7 @@ def test_nothing_samples_after_a_failure(place: Path) -> None:
     assert_nothing_left(place)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["ended", "killed"])
 def test_nothing_samples_after_a_signal(place: Path, number: int) -> None:
     """What is killed can end nothing itself: nvidia-smi ends with the pipe that it writes to."""

@@ -42,6 +42,7 @@ def quick(place: Path, program: str) -> Plan:
     return replace(wanted, duration_s=1.0, runs=1, warm_up=3, thresholds=replace(few, trace_iterations=4))
 
 
+@pytest.mark.slow
 def test_the_steps_after_the_warm_up_are_recorded(alone: Path) -> None:
     heard: list[str] = []
     captured = capture(replace(quick(alone, "train.py"), say=heard.append))
@@ -56,6 +57,7 @@ def test_the_steps_after_the_warm_up_are_recorded(alone: Path) -> None:
     assert list((alone / "tmp").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_trace_names_neither_the_machine_nor_its_user(alone: Path) -> None:
     captured = capture(quick(alone, "train.py"))
     assert captured is not None
@@ -63,6 +65,7 @@ def test_a_trace_names_neither_the_machine_nor_its_user(alone: Path) -> None:
     assert "alice" not in text and "/home/user/train.py(3): step" in text
 
 
+@pytest.mark.slow
 def test_a_program_without_an_optimizer_is_recorded_by_time(alone: Path) -> None:
     """Its main thread is in the middle of something when recording begins."""
     heard: list[str] = []
@@ -72,6 +75,7 @@ def test_a_program_without_an_optimizer_is_recorded_by_time(alone: Path) -> None
     assert (alone / "marks").read_text() == ""
 
 
+@pytest.mark.slow
 def test_a_program_whose_main_thread_waits_is_recorded(alone: Path) -> None:
     assert capture(replace(quick(alone, "serve.py"), runs=0)) is not None
 
@@ -86,6 +90,7 @@ def test_steps_are_waited_for_only_where_they_were_seen(place: Path, seen: bool 
     assert part(plan(place, "true"), measured, Range(2.0, 5.0, profiler_range=False)) == expected
 
 
+@pytest.mark.slow
 def test_its_report_has_the_measured_time(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ["--runs", "1", "--warm-up", "3", "--format", "json", "--", sys.executable, str(alone / "lib" / "train.py")]
     done = CliRunner().invoke(main, ["capture", "-d", str(alone / "out"), *words])
@@ -95,6 +100,7 @@ def test_its_report_has_the_measured_time(alone: Path, monkeypatch: pytest.Monke
     assert report["run"]["loops"][0]["name"] == "ProfilerStep"
 
 
+@pytest.mark.slow
 def test_an_nsys_that_cannot_record_is_replaced(alone: Path) -> None:
     nsys(alone, RECORDS, tuple(option for option in OPTIONS if "--duration" not in option))
     heard: list[str] = []
@@ -103,6 +109,7 @@ def test_an_nsys_that_cannot_record_is_replaced(alone: Path) -> None:
     assert not (alone / "log").exists()
 
 
+@pytest.mark.slow
 def test_each_rank_writes_a_trace(alone: Path) -> None:
     mpirun = alone / "bin" / "mpirun"
     mpirun.write_text(
@@ -115,6 +122,7 @@ def test_each_rank_writes_a_trace(alone: Path) -> None:
     assert [file.name for file in captured.files] == ["trace.rank0.json.gz", "trace.rank1.json.gz"]
 
 
+@pytest.mark.slow
 def test_a_python_program_without_torch_needs_nsys(alone: Path) -> None:
     program = alone / "lib" / "plain.py"
     program.write_text("print('hello')\n")
@@ -135,6 +143,7 @@ def test_where_torch_is_not_installed_nothing_is_run(alone: Path, monkeypatch: p
     assert_nothing_left(alone)
 
 
+@pytest.mark.slow
 def test_a_profiler_that_fails_is_a_sentence(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_CUPTI", "1")
     with pytest.raises(GpudiagError, match=r"cannot record the program \(RuntimeError: CUPTI is busy\): install"):
@@ -142,6 +151,7 @@ def test_a_profiler_that_fails_is_a_sentence(alone: Path, monkeypatch: pytest.Mo
     assert_nothing_left(alone)
 
 
+@pytest.mark.slow
 def test_a_trace_without_gpu_work_is_said(alone: Path) -> None:
     traced(alone, [event("cpu_op", "aten::mm", 0, 9)])
     with pytest.raises(GpudiagError, match="no work on a GPU while PyTorch's profiler recorded it"):
@@ -149,6 +159,7 @@ def test_a_trace_without_gpu_work_is_said(alone: Path) -> None:
     assert_nothing_left(alone)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -165,6 +176,7 @@ def test_a_failure_under_the_profiler_is_a_sentence(alone: Path, text: str, sent
     assert_nothing_left(alone)
 
 
+@pytest.mark.slow
 def test_a_full_disk_under_the_profiler_is_said(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The free space is made up, and so is the error of the profiler that wants to write."""
     monkeypatch.setattr(workspace, "room", lambda _: 1_000_000)
@@ -174,6 +186,7 @@ def test_a_full_disk_under_the_profiler_is_said(alone: Path, monkeypatch: pytest
     assert_nothing_left(alone)
 
 
+@pytest.mark.slow
 def test_the_recorders_file_records_without_nsys(alone: Path) -> None:
     """Without site packages and without the folder of gpudiag, Python has the standard library alone."""
     recorder_file.write(alone / "record.pyz")

@@ -262,6 +262,7 @@ main(["explain", "a.sqlite"])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGINT", 130)])
 def test_a_signal_ends_a_query_that_never_would(name: str, code: int, tmp_path: Path) -> None:
     command = [sys.executable, "-c", _ENDLESS]
@@ -341,6 +342,7 @@ def test_a_signal_while_a_module_loads_ends_cleanly(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (143, "", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("closed", "code", "words"), [(1, 2, "Standard output is closed"), (2, 0, "# H01")], ids=["stdout", "stderr"]
 )
@@ -597,6 +599,7 @@ def test_no_color_takes_the_colour_away(saved: str) -> None:
     assert "decode.py:31" in seen
 
 
+@pytest.mark.slow
 def test_a_dumb_terminal_gets_plain_text(saved: str) -> None:
     seen = on_a_terminal("explain", saved, TERM="dumb")
     assert not {"\x1b", "\u2588"} & set(seen)
@@ -604,6 +607,7 @@ def test_a_dumb_terminal_gets_plain_text(saved: str) -> None:
     assert "**Where:**" in on_a_terminal("explain", saved, "--full", TERM="dumb")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [{}, {"FORCE_COLOR": "1"}])
 def test_a_pipe_gets_markdown_whatever_the_environment_says(saved: str, changes: dict[str, str]) -> None:
     done = subprocess.run(
@@ -617,6 +621,7 @@ def test_a_pipe_gets_markdown_whatever_the_environment_says(saved: str, changes:
     assert "\x1b" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
 @pytest.mark.parametrize("args", [("explain", "nothing.sqlite"), ("explain", "--nonsense"), ("rules", "show", "Z99")])
 def test_messages_carry_no_codes(args: tuple[str, ...], changes: dict[str, str]) -> None:

@@ -94,6 +94,7 @@ def test_only_captures_are_offered(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["gpudiag explain r", "gpudiag explain nowhere/", "gpudiag explain "])
 def test_folders_odd_names_and_no_captures_are_left_to_the_shell(tmp_path: Path, line: str) -> None:
     (tmp_path / "runs").mkdir()
@@ -104,6 +105,7 @@ def test_folders_odd_names_and_no_captures_are_left_to_the_shell(tmp_path: Path,
     assert [offer.partition(",")[0] for offer in offered(line, tmp_path)] == ["file"]
 
 
+@pytest.mark.slow
 def test_codes_and_names_of_rules_are_offered(tmp_path: Path) -> None:
     assert "plain,H01" in offered("gpudiag rules show H", tmp_path)
     assert offered("gpudiag rules show launch-bo", tmp_path) == ["plain,launch-bound"]

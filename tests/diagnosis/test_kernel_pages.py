@@ -61,6 +61,7 @@ def named(report: Report, name: str) -> list[Kernel]:
     return [kernel for kernel in report.run.kernels if kernel.name == name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -75,6 +76,7 @@ def test_launches_of_another_shape_stay_apart(tmp_path: Path, change: Mapping[st
     assert sorted(codes(kernel) for kernel in named(report, "window")) == [[], ["K01"]]
 
 
+@pytest.mark.slow
 def test_launches_of_one_shape_are_one_kernel(tmp_path: Path) -> None:
     [kernel] = explain([page(tmp_path, launch("window", FULL), launch("window", FULL))]).run.kernels
     assert kernel.launches == 2
@@ -85,6 +87,7 @@ def many(faulty: int, healthy: int) -> list[dict[str, Any]]:
     return [*scattered, *(launch(f"triad{at}", {**FULL, DRAM: 91, MEMORY: 91}) for at in range(healthy))]
 
 
+@pytest.mark.slow
 def test_each_kernel_of_a_long_page_shows_its_cause(tmp_path: Path) -> None:
     report = explain([page(tmp_path, *many(15, 10))])
     for kernel in report.run.kernels:
@@ -95,11 +98,13 @@ def test_each_kernel_of_a_long_page_shows_its_cause(tmp_path: Path) -> None:
         assert f"### `scatter{at}`" in text
 
 
+@pytest.mark.slow
 def test_a_cause_of_one_kernel_among_many_is_a_finding(tmp_path: Path) -> None:
     report = explain([page(tmp_path, *many(1, 20))])
     assert [finding.code for finding in report.findings] == ["K01"]
 
 
+@pytest.mark.slow
 def test_a_kernel_with_hardly_any_time_gets_one_line(tmp_path: Path) -> None:
     small = launch("tiny", {**SCATTERED, "gpu__time_duration.sum": 20})
     text = markdown.render(explain([page(tmp_path, small, *many(0, 12))]))
@@ -108,6 +113,7 @@ def test_a_kernel_with_hardly_any_time_gets_one_line(tmp_path: Path) -> None:
     assert len(lines) == 1 and "K01" in lines[0]
 
 
+@pytest.mark.slow
 def test_causes_of_a_kernel_come_worth_most_first(tmp_path: Path) -> None:
     slow = {**SCATTERED, "launch__waves_per_multiprocessor": 0.1}
     [kernel] = explain([page(tmp_path, launch("scatter", slow, grid=66, block=64))]).run.kernels
@@ -115,6 +121,7 @@ def test_causes_of_a_kernel_come_worth_most_first(tmp_path: Path) -> None:
     assert codes(kernel) == ["L01", "K01"] and shares == sorted(shares, reverse=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["nan", ""])
 def test_a_kernel_without_its_counter_is_not_clear(tmp_path: Path, damage: str) -> None:
     report = explain([page(tmp_path, launch("whole", FULL), launch("gather", {**SCATTERED, EXCESS: damage}))])
@@ -125,12 +132,14 @@ def test_a_kernel_without_its_counter_is_not_clear(tmp_path: Path, damage: str) 
     assert "Not evaluated for this kernel" in markdown.render(report)
 
 
+@pytest.mark.slow
 def test_a_rule_still_fires_beside_a_damaged_kernel(tmp_path: Path) -> None:
     report = explain([page(tmp_path, launch("scatter", SCATTERED), launch("gather", {**SCATTERED, EXCESS: "nan"}))])
     assert codes(named(report, "scatter")[0]) == ["K01"]
     assert [item.kernels for item in report.not_evaluated if item.code == "K01"] == [("gather",)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("metrics", "said"),
     [
@@ -145,6 +154,7 @@ def test_default_sections_still_name_the_limit(tmp_path: Path, metrics: Mapping[
     assert said in report.verdict.text and report.verdict.state != "healthy"
 
 
+@pytest.mark.slow
 def test_sm_throughput_alone_is_no_roof(tmp_path: Path) -> None:
     conflicts = {
         **FULL, SM: 94, L1: 89, MEMORY: 89, DRAM: 33, "memory_l1_wavefronts_shared": 1000,
@@ -168,6 +178,7 @@ MEASURED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", MEASURED)
 def test_no_fix_gained_more_than_at_most(tmp_path: Path, shape: str) -> None:
     grid, block, us, dram, warps, instructions, gained = MEASURED[shape]
@@ -225,6 +236,7 @@ def test_a_gather_is_first_of_all_scattered(tmp_path: Path, place: str, metrics:
     assert codes(report.run.kernels[0])[0] == "K01"
 
 
+@pytest.mark.slow
 def test_a_librarys_block_size_is_not_the_readers_to_choose(tmp_path: Path) -> None:
     small = {
         **FULL, MEMORY: 35, DRAM: 35, "sm__cycles_elapsed.avg.per_second": 1_980_000_000, "gpu__time_duration.sum": 640,

@@ -49,6 +49,7 @@ def found(case: Case, row: Row, **price: Any) -> tuple[list[Finding], list[Findi
         return findings, minor
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("in_timeline", "profiled"),
     [

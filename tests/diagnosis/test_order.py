@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from gpudiag.diagnosis import run_summary
 from gpudiag.diagnosis.rank import rank
 from gpudiag.evaluate.engine import Evaluation
@@ -78,6 +80,7 @@ def waiting() -> Case:
     }
 
 
+@pytest.mark.slow
 def test_a_bound_on_the_largest_leaf_counts_whole() -> None:
     """Waits cost 39 % of the loop and the host's work 29 %: of what is promised of the latter half counts."""
     with opened(waiting(), *VIEWS) as con:
@@ -87,6 +90,7 @@ def test_a_bound_on_the_largest_leaf_counts_whole() -> None:
     assert codes(found(*fired, case=waiting())) == ["B01", "A01"]
 
 
+@pytest.mark.slow
 def test_beside_an_expected_gain_a_bound_counts_half() -> None:
     bound, sure = rule("A01"), rule("B01", **EXPECTED)  # all idle time of this program is one leaf
     assert codes(found((bound, [0, 1, 2, 3]), (rule("C01"), [4, 5, 6]))) == ["A01", "C01"]

@@ -83,6 +83,7 @@ def test_a_line_of_a_script_is_named_by_its_number() -> None:
     assert shares(case) == {"line 3": 0.6, "line 4": 0.4}
 
 
+@pytest.mark.slow
 def test_ranges_below_the_loops_range_are_phases() -> None:
     case = launched(40, 100, *STEP)
     marks = {"repeat": 40, "every": 100}

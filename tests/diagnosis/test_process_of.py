@@ -38,6 +38,7 @@ def named(case: Case, *processes: int) -> str | None:
         return found[0].process
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("case", "name"), [(ranks(known=1), "rank 0"), (ranks(), "process 500")])
 def test_nearly_all_of_it_in_one_process_names_that(case: Case, name: str) -> None:
     assert named(case, 0) == name

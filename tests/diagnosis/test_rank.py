@@ -53,6 +53,7 @@ def test_what_is_worth_most_comes_first() -> None:
     assert found[0].gain.share == pytest.approx(0.24, abs=0.01)
 
 
+@pytest.mark.slow
 def test_a_milder_mistake_must_be_worth_more_to_come_first() -> None:
     grave = (rule("A01", "high"), intervals(0, 1, 2, 3))
     assert codes(ranked(grave, (rule("B01", "low"), intervals(4, 5, 6, 7, 8)))[0]) == ["A01", "B01"]
@@ -71,6 +72,7 @@ def test_no_microsecond_is_promised_twice() -> None:
     assert second.cumulative_after_ms == pytest.approx(0.1 * 0.58, rel=0.02)
 
 
+@pytest.mark.slow
 def test_a_gain_is_a_time_before_and_after() -> None:
     [finding] = ranked((rule("A01"), intervals(0, 1, 2, 3, 4)))[0]
     gain = finding.gain
@@ -103,6 +105,7 @@ def test_no_microsecond_is_promised_twice_by_the_replay() -> None:
     assert second.cumulative_after_ms == first.cumulative_after_ms == first.after_ms
 
 
+@pytest.mark.slow
 def test_an_expected_gain_precedes_a_slightly_higher_bound() -> None:
     known, bound = rule("B01", **EXPECTED), rule("A01")
     assert codes(ranked((bound, intervals(0, 1, 2, 3)), (known, intervals(5, 6, 7, 8)))[0]) == ["B01", "A01"]
@@ -180,6 +183,7 @@ def test_a_former_rule_declares_no_evidence() -> None:
     assert finding.evidence_labels == {}
 
 
+@pytest.mark.slow
 def test_one_code_in_two_loops_is_two_findings() -> None:
     case = program()
     case["iteration"] = [iterations(5), iterations(5, loop=1, start=500)]
@@ -193,6 +197,7 @@ def test_one_code_in_two_loops_is_two_findings() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_fingerprint_depends_on_function_not_time_or_line() -> None:
     def fingerprint(case: Case, code: str = "A01") -> str:
         return ranked((rule(code), intervals(0, 1, 2, 3)), case=case)[0][0].fingerprint
@@ -227,6 +232,7 @@ def test_each_remedy_has_the_price_of_what_it_does() -> None:
     assert_priced_apart(report, "H04", "replace-python-loop", "cuda-graphs")
 
 
+@pytest.mark.slow
 def test_arrays_that_still_travel_are_not_priced_as_kept() -> None:
     """Arrays stay on the GPU, or their memory comes from a pool while they still travel, which is worth less."""
     each = {"repeat": 20, "every": 400}

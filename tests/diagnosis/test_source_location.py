@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from gpudiag.diagnosis.source_location import places
 from gpudiag.evaluate import row_check
 from gpudiag.model import Place
@@ -70,6 +72,7 @@ def test_a_row_without_ids_points_at_the_loop_s_busiest_lines() -> None:
     assert [place.line for place in places_] == [12, 11]
 
 
+@pytest.mark.slow
 def test_the_annotation_or_kernel_stands_in_when_no_sample_tells() -> None:
     row = {"api_calls": [0], "nvtx_path": "step / log", "kernel": "a()"}
     assert found(program(), ON_CALLS, row) == (Place(nvtx="step / log", kernel="a()", share=1.0),)

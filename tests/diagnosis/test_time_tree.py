@@ -115,6 +115,7 @@ def test_a_note_explains_code_that_is_loaded_once() -> None:
     assert "compiling" not in [one.leaf for one in report.run.loops[0].unclaimed]
 
 
+@pytest.mark.slow
 def test_time_that_findings_claim_a_little_of_names_its_line() -> None:
     report = explain([recording(WILD / "accelerate_vit.none")])
     [waiting] = [one for one in report.run.loops[0].unclaimed if one.leaf == "input"]
@@ -123,6 +124,7 @@ def test_time_that_findings_claim_a_little_of_names_its_line() -> None:
     assert waiting.where[0].share == pytest.approx(1, abs=0.05)
 
 
+@pytest.mark.slow
 def test_a_gain_beyond_its_leaf_has_a_reason() -> None:
     report = explain([recording(WILD / "hf_trainer_gpt2.param_norms")])
     tree, most = report.run.loops[0].tree, library().setting_values["more_than_leaf"]

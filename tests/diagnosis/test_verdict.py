@@ -83,6 +83,7 @@ def test_a_recording_without_kernels_does_not_say_idle() -> None:
     assert re.match(r"No kernel was recorded in .*, so what the GPU computed is not known\.", verdict.text)
 
 
+@pytest.mark.slow
 def test_copies_that_nothing_hides_are_no_computing() -> None:
     verdict = judged(exposing(240))[1]
     assert verdict.state == "cannot_tell"
@@ -101,6 +102,7 @@ def test_a_loop_whose_replay_is_held_is_not_healthy() -> None:
     assert "what sets its pace was not recorded" in verdict.text
 
 
+@pytest.mark.slow
 def test_a_loop_that_stands_still_is_not_healthy() -> None:
     """One pause is no rhythm and fires no rule; the time of an iteration does not hold it."""
     for pause, state in ((60, "healthy"), (20_000, "cannot_tell")):
@@ -130,6 +132,7 @@ def finding(gain: Gain) -> Finding:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_first_finding_makes_the_verdict() -> None:
     measured = finding(Gain(kind="upper_bound", basis="loop", loop=0, share=0.5))
     verdict = judged(program(), measured)[1]

@@ -55,6 +55,7 @@ def test_views_of_the_user_s_own_work_in_any_order(file: Path) -> None:
     assert run(file, "select id from third order by id", views) == ({"id": 3}, {"id": 4})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "words"),
     [
@@ -79,6 +80,7 @@ def test_what_a_rule_may_not_do_is_refused_by_name(file: Path, query: str, words
     assert words in refusal
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("views", "words"),
     [
@@ -113,6 +115,7 @@ def test_a_rule_that_eats_memory_is_stopped(file: Path) -> None:
     assert "was stopped" in refusal
 
 
+@pytest.mark.slow
 def test_an_answer_that_is_too_long_is_refused(file: Path) -> None:
     refusal = run(file, "select repeat(name, (1e6 * $megabytes)::bigint) as text from gpu", megabytes=2)
     assert isinstance(refusal, str)
@@ -173,6 +176,7 @@ def judged(file: Path, **changes: Any) -> Any:
     return evaluate_user_rules(known, file)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "words"),
     [

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from gpudiag.evaluate.engine import Known, evaluate
 from gpudiag.evaluate.rule_sentences import message, title
 from gpudiag.library.sql_check import relations_of
@@ -52,6 +54,7 @@ def test_six_iterations_of_ten_are_not_all() -> None:
     assert summary(case, "A01")[0] == "Device memory is allocated and freed in most iterations"
 
 
+@pytest.mark.slow
 def test_without_a_loop_nobody_speaks_of_iterations() -> None:
     case = allocating(10, 200, with_free=True)
     case["loop"] = [{"id": 0, "name": "whole run", "period_source": "unknown"}]
@@ -94,6 +97,7 @@ def pooled(*calls: dict[str, object]) -> Case:
     return {"iteration": [iterations(10, 200)], "api_call": [launch, *calls], "gpu_op": [op]}
 
 
+@pytest.mark.slow
 def test_no_advice_to_stop_what_the_program_does_not_do() -> None:
     off = pooled({"name": "cudaMalloc", "start": 8, "duration": 10, "repeat": 40, "every": 50},
                  {"name": "cudaFree", "start": 20, "duration": 20, "repeat": 40, "every": 50})  # fmt: skip
@@ -137,6 +141,7 @@ def test_kernels_of_a_long_mean_are_not_called_small() -> None:
     assert summary(launching(5, 40, then=6_000), "H01")[0] == "The GPU waits for the host to launch kernels"
 
 
+@pytest.mark.slow
 def test_only_kernels_below_the_limit_are_called_tiny() -> None:
     limit = library().by_code["H04"].params["tiny_ns"].value / 1e3
     called = [summary(launching(length, 2 * limit), "H04")[0] for length in (limit - 1, limit + 1)]

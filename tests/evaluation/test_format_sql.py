@@ -21,6 +21,7 @@ def queries() -> list[tuple[Path, str]]:
     return sql + [(path, found[1]) for path, text in texts if path.suffix != ".sql" and (found := block.search(text))]
 
 
+@pytest.mark.slow
 def test_rules_and_views_are_laid_out() -> None:
     stale = [path.name for path, text in format_sql.layouts().items() if text != path.read_text("utf-8")]
     assert stale == [], "run python -m evaluation.format_sql"

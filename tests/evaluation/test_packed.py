@@ -74,6 +74,7 @@ def test_any_database_comes_back_as_it_was(calls: list[Any], events: list[Any], 
         assert content(there_and_back(file)) == content(file)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**40), st.lists(st.tuples(st.integers(0, 2000), SMALL, st.integers(0, 9)), min_size=1))
 def test_long_tables_come_back_as_they_were(began: int, pattern: list[tuple[int, int, int]]) -> None:
     """Events in a pattern, as loops make them: long enough for every way of coding."""

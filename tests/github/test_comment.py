@@ -143,6 +143,7 @@ def test_a_comment_that_two_pages_show_is_one(hub: GitHub) -> None:
     assert hub.by(BOT) == [BODY]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [404, 410])
 @pytest.mark.parametrize("left", [0, 1])
 def test_a_comment_that_is_deleted_meanwhile_is_replaced(hub: GitHub, status: int, left: int) -> None:
@@ -237,6 +238,7 @@ def test_a_list_that_is_none_makes_no_second_comment(hub: GitHub, content: objec
     assert len(hub.comments) == 1
 
 
+@pytest.mark.slow
 def test_an_answer_that_drips_has_an_end(hub: GitHub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "WHOLE", 0.5)
     hub.failures = [Failure("GET", 200, drips=True)]
@@ -262,6 +264,7 @@ def test_a_refused_body_is_reported_with_githubs_reason(hub: GitHub) -> None:
     assert "--dry-run" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("status", "headers", "message", "wait"),
     [
@@ -290,6 +293,7 @@ def test_a_long_rate_limit_says_when_to_try_again(hub: GitHub, time: Time) -> No
     assert time.waits == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
 @pytest.mark.parametrize("stored", [False, True])
 @pytest.mark.parametrize("times", [1, 4])
@@ -300,6 +304,7 @@ def test_a_server_that_recovers_is_waited_for(hub: GitHub, time: Time, status: i
     assert time.waits == [1, 2, 4, 8][: 1 if stored else times]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["GET", "POST", "PATCH"])
 def test_a_server_that_stays_broken_ends_in_a_sentence(hub: GitHub, time: Time, method: str) -> None:
     if method == "PATCH":
@@ -311,6 +316,7 @@ def test_a_server_that_stays_broken_ends_in_a_sentence(hub: GitHub, time: Time, 
     assert time.waits == [1, 2, 4, 8]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["GET", "POST"])
 @pytest.mark.parametrize("stored", [False, True])
 def test_a_dropped_connection_leaves_one_comment(hub: GitHub, time: Time, method: str, stored: bool) -> None:
@@ -354,6 +360,7 @@ def test_a_next_page_on_another_host_gets_no_token(hub: GitHub) -> None:
         assert other.requests == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "place", ["//127.0.0.1:1/x", "http://localhost@127.0.0.1:1/", "https://127.0.0.1/", "http://[", "http:\\\\evil"]
 )
@@ -611,6 +618,7 @@ ALL_FAILURES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failure", ALL_FAILURES, ids=lambda failure: f"{failure.method}-{failure.status}")
 def test_no_failure_prints_the_token(hub: GitHub, report: Path, failure: Failure) -> None:
     hub.failures = [failure]
@@ -623,6 +631,7 @@ def test_no_failure_prints_the_token(hub: GitHub, report: Path, failure: Failure
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("echo", [TOKEN, TOKEN.upper()])
 def test_a_token_that_the_server_repeats_is_not_printed(hub: GitHub, report: Path, echo: str) -> None:
     hub.add("x", OTHER_USER)

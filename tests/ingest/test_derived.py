@@ -60,11 +60,13 @@ def not_evaluated(report: Report, code: str) -> str:
 DESCRIBED = (0, "NVIDIA A100", 0, 108, 40_000_000_000, 8, 0)
 
 
+@pytest.mark.slow
 def test_one_block_on_a_described_gpu_is_found(tmp_path: Path) -> None:
     report = explain([written(tmp_path / "run.sqlite", [DESCRIBED])])
     assert [finding.code for finding in report.findings] == ["L01"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("gpus", "device"),
     [
@@ -84,6 +86,7 @@ def test_rules_without_facts_of_the_gpu_are_not_evaluated(tmp_path: Path, gpus: 
     assert report.verdict.state == "cannot_tell"
 
 
+@pytest.mark.slow
 def test_without_ties_to_calls_no_host_cause_is_judged(tmp_path: Path) -> None:
     report = explain([written(tmp_path / "run.sqlite", [(*DESCRIBED[:3], 1, *DESCRIBED[4:])], untied=2)])
     for code in ("H01", "H02", "S02", "D05"):
@@ -93,12 +96,14 @@ def test_without_ties_to_calls_no_host_cause_is_judged(tmp_path: Path) -> None:
     assert "50 %" in report.verdict.text
 
 
+@pytest.mark.slow
 def test_few_untied_operations_leave_the_verdict_alone(tmp_path: Path) -> None:
     report = explain([written(tmp_path / "run.sqlite", [(*DESCRIBED[:3], 1, *DESCRIBED[4:])], untied=100)])
     assert report.verdict.state == "healthy"
     assert not not_evaluated(report, "H01")
 
 
+@pytest.mark.slow
 def test_launches_captured_into_a_graph_need_no_kernel(tmp_path: Path) -> None:
     one_sm = (*DESCRIBED[:3], 1, *DESCRIBED[4:])
     report = explain([written(tmp_path / "run.sqlite", [one_sm], captured=150)])

@@ -36,6 +36,7 @@ def captures(length: float, *, offset_us: float | None = 0, wait: float = 0) -> 
     return tables
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "loops"),
     [

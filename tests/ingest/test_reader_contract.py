@@ -49,6 +49,7 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_registered_reader_is_all_that_a_report_needs(tmp_path: Path) -> None:
     found = report(written(tmp_path / "anything.txt", trace()))
     assert [(one["kind"], one["producer"], one["file"]) for one in found["inputs"]] == [
@@ -60,12 +61,14 @@ def test_a_registered_reader_is_all_that_a_report_needs(tmp_path: Path) -> None:
     assert found["findings"][0]["code"] == "H01"
 
 
+@pytest.mark.slow
 def test_what_a_format_lacks_is_not_evaluated(tmp_path: Path) -> None:
     found = report(written(tmp_path / "a.txt", trace()))
     reasons = {one["code"]: one["reason"] for one in found["not_evaluated"]}
     assert reasons["D06"] == "operating system calls were not recorded"
 
 
+@pytest.mark.slow
 def test_two_files_of_a_reader_make_one_report(tmp_path: Path) -> None:
     files = [written(tmp_path / name, trace(f"kernel {end} 5 last 9999")) for name, end in (("a", 6000), ("b", 6001))]
     assert [one["file"] for one in report(*files)["inputs"]] == ["a", "b"]

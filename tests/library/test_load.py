@@ -278,6 +278,7 @@ def test_former_names_lead_to_rules_and_are_not_taken_again() -> None:
     assert not known.former.rules.keys() & ids
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 def test_the_command_line_warns_of_a_former_name_in_one_line() -> None:
     done = CliRunner().invoke(main, ["rules", "show", "late-rank"])

@@ -27,6 +27,7 @@ def writers(table: str) -> list[str]:
     return [*found, "nsys_ids.py"] if table in nsys_ids._SAVED else found
 
 
+@pytest.mark.slow
 def test_every_table_has_a_writer_or_is_reserved() -> None:
     for table in TABLES:
         found, reserved = writers(table.name), table.reserved
@@ -49,6 +50,7 @@ def users(table: str) -> list[str]:
     return [name for name, text in texts.items() if selects.search(text)]
 
 
+@pytest.mark.slow
 def test_every_table_filled_is_used() -> None:
     for table in (table.name for table in TABLES if not table.reserved):
         found = users(table)

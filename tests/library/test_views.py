@@ -346,6 +346,7 @@ def test_ranges_that_fetch_input_are_known_by_name(macros: database.Connection, 
 # Laws
 
 
+@pytest.mark.slow
 @LAW
 @given(case=timelines())
 def test_every_nanosecond_of_every_device_is_accounted_for_once(case: Case) -> None:
@@ -400,6 +401,7 @@ def _shadows_end(con: database.Connection) -> None:
     """) == []  # fmt: skip
 
 
+@pytest.mark.slow
 @LAW
 @given(case=timelines(), where=st.floats(0, 1), length=st.integers(1, 40))
 def test_more_work_never_makes_more_idle(case: Case, where: float, length: int) -> None:

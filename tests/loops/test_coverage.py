@@ -87,6 +87,7 @@ def test_a_selection_is_all_that_there_is() -> None:
     assert run.coverage > 0.5
 
 
+@pytest.mark.slow
 def test_a_long_recording_is_measured_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     case = annotated(alone("init()", 1000, 2500), alone("init()", 1200, 10), start=5000)
     whole = run_of(case)

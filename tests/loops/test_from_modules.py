@@ -37,6 +37,7 @@ def loop(folder: Path, events: list[Event]) -> Loop:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backward", [False, True], ids=["inference", "training"])
 def test_a_module_that_is_called_again_is_the_loop(tmp_path: Path, backward: bool) -> None:
     every = 2_500 if backward else 1_300
@@ -46,10 +47,12 @@ def test_a_module_that_is_called_again_is_the_loop(tmp_path: Path, backward: boo
     assert (found.iterations, found.iteration_ms) == (4, pytest.approx(every / 1000, rel=0.02))
 
 
+@pytest.mark.slow
 def test_layers_of_a_single_call_are_no_loop(tmp_path: Path) -> None:
     assert loop(tmp_path, model(0, 0)).source == "unknown"
 
 
+@pytest.mark.slow
 def test_a_module_called_again_within_another_is_the_loop(tmp_path: Path) -> None:
     """A sampler that calls its network again and again."""
     events = [event("python_function", "nn.Module: Sampler_0", 0, 12_000, **{"Python id": 99_999})]

@@ -58,6 +58,7 @@ def loading(case: Case, every: float, count: int) -> Case:
     return {**case, "api_call": [*case["api_call"], load]}
 
 
+@pytest.mark.slow
 def test_two_loops_one_after_another() -> None:
     train, solve = launched(40, 100, *TRAIN), launched(30, 80, *SOLVE)
     assert found(after(train, solve)) == [("every gemm", 40), ("every solve", 30)]
@@ -116,6 +117,7 @@ def test_most_of_what_a_loop_leaves_is_its_own() -> None:
     assert found(case, further_loop_part=0.3) == [("every gemm", 80), ("every eval", 30)]
 
 
+@pytest.mark.slow
 def test_setting_up_is_no_loop() -> None:
     train = launched(40, 100, *TRAIN)
     fill = launched(40, 60, ("random()", 2, 10, 30))
@@ -144,6 +146,7 @@ def tuning(kernel: str, repetitions: int = 12) -> Case:
     return case
 
 
+@pytest.mark.slow
 def test_tuning_gives_way_to_the_loop_that_it_is_for() -> None:
     train = launched(60, 100, ("norm()", 2, 10, 20), ("matmul()", 6, 32, 30), ("act()", 10, 65, 20))
     case = after(tuning("matmul()"), train)

@@ -73,6 +73,7 @@ def test_no_claim_is_more_than_the_whole_loop(a: bounds.Claim, total: float) -> 
 # Edits
 
 
+@pytest.mark.slow
 def test_dropping_a_wait_frees_the_idle_time_in_and_after_it() -> None:
     case = waiting(wait=100, until_launch=40)
     assert removed(case, ("drop_sync",), api_calls=[1]) == 45
@@ -81,6 +82,7 @@ def test_dropping_a_wait_frees_the_idle_time_in_and_after_it() -> None:
     assert removed(case, ("graph_region",), api_calls=[1]) == 0
 
 
+@pytest.mark.slow
 def test_a_graph_saves_launching_and_nothing_of_a_wait() -> None:
     case = {"iteration": [iterations(5, 80)], **launched(5, 80, ("a()", 0, 10, 20), ("b()", 40, 50, 20))}
     calls = list(range(10))
@@ -107,6 +109,7 @@ def copying(copy: float, kernel: float, kind: str = "pageable", size: int = 1 <<
     return {"iteration": [iterations(10, copy + kernel)], **made}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("copy", "kernel"), [(40, 60), (70, 30), (10, 200)])
 def test_overlap_makes_no_loop_shorter_than_its_busiest_engine(copy: float, kernel: float) -> None:
     ops = list(range(10, 20))
@@ -116,6 +119,7 @@ def test_overlap_makes_no_loop_shorter_than_its_busiest_engine(copy: float, kern
     assert removed(copying(copy, kernel), ("drop_copy",), "gpu_ops", gpu_ops=ops) == pytest.approx(10 * copy)
 
 
+@pytest.mark.slow
 def test_pinning_keeps_the_time_the_link_needs() -> None:
     case = copying(400, 100, size=5_500_000)  # 100 µs at the 55 GB/s of settings.pinned_bytes_per_s
     assert removed(case, ("pin",), "gpu_ops", gpu_ops=list(range(10, 20))) == pytest.approx(10 * 300)
@@ -124,6 +128,7 @@ def test_pinning_keeps_the_time_the_link_needs() -> None:
     assert removed(fast, ("pin",), "gpu_ops", gpu_ops=list(range(10, 20))) == 0
 
 
+@pytest.mark.slow
 def test_dropping_a_range_takes_its_whole_block() -> None:
     for launches, whole in ((4, True), (20, False)):
         case = read_blocks(launches)
@@ -144,6 +149,7 @@ def test_kernels_that_overlap_are_worth_the_time_they_share() -> None:
     assert half == pytest.approx(2 * 80)
 
 
+@pytest.mark.slow
 def test_intervals_are_claimed_as_they_are() -> None:
     case = {"iteration": [iterations(5, 80)], **launched(5, 80, ("a()", 0, 10, 20), ("b()", 40, 50, 20))}
     with opened(case, "idle_interval") as con:
@@ -179,6 +185,7 @@ def test_nothing_selected_promises_nothing() -> None:
         )
 
 
+@pytest.mark.slow
 @LAW
 @given(
     case=timelines(),

@@ -93,6 +93,7 @@ def fetching() -> Case:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("workers", "left"), [(2, N * 900 / 2), (8, N * 900 / 8), (100, N * 100)])
 def test_workers_share_the_host_work_and_the_rest_stays(workers: int, left: float) -> None:
     case = fetching()
@@ -179,6 +180,7 @@ def uploads(copy_us: float, kernel_us: float) -> Case:
     return case
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("copy_us", "kernel_us"), [(100, 60), (60, 100)])
 def test_overlapped_copies_leave_the_busiest_engine(copy_us: float, kernel_us: float) -> None:
     case = uploads(copy_us, kernel_us)
@@ -274,6 +276,7 @@ def busy() -> Case:
     return case
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("edit", ["shrink_kernel", "lower_precision"])
 @pytest.mark.parametrize("recoverable", [0.25, 0.5])
 def test_kernels_lose_the_part_that_can_be_recovered(edit: str, recoverable: float) -> None:
@@ -441,6 +444,7 @@ def bound(case: Case, edit: str, calls: list[int]) -> float:
         return sum(bounds.claim(con, rule(edit, on="api_calls"), [{"api_calls": calls}], 0, float(total)).values())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("toy")
 def test_a_file_of_its_own_is_all_that_a_new_edit_needs(tmp_path: Path) -> None:
     case = waiting(50)

@@ -62,6 +62,7 @@ def rendered(report: Report) -> Any:
     return json.loads(json_format.render(report))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", samples.ALL)
 def test_a_report_fits_the_schema_and_reads_back(name: str) -> None:
     value = rendered(samples.ALL[name]())

@@ -52,6 +52,7 @@ def test_cause_gain_place_and_fix_are_seen() -> None:
     assert "decode_token: 5.70 ms an iteration, of which the GPU computes 20 %" in lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [40, 60, 80])
 @pytest.mark.parametrize("count", [1, 5, 30])
 def test_it_fits_the_terminal(width: int, count: int) -> None:
@@ -60,6 +61,7 @@ def test_it_fits_the_terminal(width: int, count: int) -> None:
     assert len(lines) <= 40 - short.PROMPT
 
 
+@pytest.mark.slow
 def test_findings_without_room_are_counted() -> None:
     text = shown(with_findings(30))
     listed = len(re.findall(r"^ ?\d+\. ", text, re.MULTILINE))
@@ -105,6 +107,7 @@ def test_what_is_read_out_has_no_bar(monkeypatch: pytest.MonkeyPatch, name: str,
     assert "1. The GPU waits for small kernels" in text
 
 
+@pytest.mark.slow
 def test_no_two_empty_lines_follow_each_other() -> None:
     for report in (samples.healthy(), samples.launch_bound(), with_findings(30)):
         assert "\n\n\n" not in re.sub(" +$", "", shown(report), flags=re.MULTILINE)

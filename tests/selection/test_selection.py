@@ -107,6 +107,7 @@ def test_the_options_of_a_selection_ask_for_the_same() -> None:
 # What is kept.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("behind", [0, 270])
 def test_what_overlaps_the_range_is_kept_with_its_calls(behind: int) -> None:
     """behind: how much later than usual the GPU works."""
@@ -169,6 +170,7 @@ def test_the_middle_of_a_run_tells_the_same(name: str, start: str, end: str) -> 
     assert not {"Q10", "Q11", "Q12", "REPLAY"} & {note.code for note in middle.notes}
 
 
+@pytest.mark.slow
 def test_only_whole_iterations_count_wherever_the_range_cuts() -> None:
     for start, end in ((1000, 3000), (1050, 3050), (1015, 2999), (1099, 2001)):
         with part(annotated(), within(start, end)) as con:
@@ -344,6 +346,7 @@ def two_processes() -> Case:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "selection",
     [

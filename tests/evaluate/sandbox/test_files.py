@@ -138,6 +138,7 @@ TAKEN: dict[str, tuple[str, str | dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "text", "words"), TAKEN.values(), ids=TAKEN)
 def test_nothing_of_the_tool_s_can_be_replaced(tmp_path: Path, name: str, text: Any, words: str) -> None:
     write(tmp_path, name, text)
@@ -192,6 +193,7 @@ FILES: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "words"), FILES.values(), ids=FILES)
 @pytest.mark.parametrize("name", ["a.yaml", "views/a.sql", "remedies/a.md"])
 def test_only_small_text_files_of_the_folder_are_read(
@@ -207,6 +209,7 @@ def test_only_small_text_files_of_the_folder_are_read(
     assert "root:" not in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["/", "/etc", "..", "."])
 def test_a_link_to_a_folder_is_reported_and_not_entered(tmp_path: Path, target: str) -> None:
     (tmp_path / "rules").mkdir()
@@ -222,6 +225,7 @@ def test_a_link_within_the_folder_and_a_linked_folder_are_fine(tmp_path: Path) -
     assert "U01" in library.load([tmp_path / "linked"]).user_codes
 
 
+@pytest.mark.slow
 def test_a_test_file_elsewhere_is_not_read(tmp_path: Path) -> None:
     write(tmp_path, "rules/smell.yaml", data())
     (tmp_path / "secret").write_text("hunter2: {expect: []}")
@@ -253,6 +257,7 @@ def test_a_file_that_becomes_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
         yaml_file.read_text(tmp_path / "a.yaml")
 
 
+@pytest.mark.slow
 def test_a_folder_of_everything_is_left_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folder, "MAX_FILES", 1_000)
     for n in range(1_100):
@@ -285,6 +290,7 @@ def test_one_run_has_a_bounded_number_of_rules(tmp_path: Path, monkeypatch: pyte
         library.load([tmp_path])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sql",
     ["\n" * 250_000 + " ", ("create" + " " * 100 + "\n") * 2_000, "-- x\n" * 50_000, "create view " * 20_000,

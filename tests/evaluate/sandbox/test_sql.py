@@ -201,6 +201,7 @@ OWN_VIEWS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sql", "words"), OWN_VIEWS)
 def test_a_user_s_view_reaches_no_further(con: duckdb.DuckDBPyConnection, sql: str, words: str) -> None:
     def check() -> None:
@@ -212,6 +213,7 @@ def test_a_user_s_view_reaches_no_further(con: duckdb.DuckDBPyConnection, sql: s
     assert words in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("views", "query"),
     [

@@ -157,6 +157,7 @@ def test_damage_is_a_profile_or_a_refusal(tmp_path: Path, damage: Callable[[byte
     assert refused > 100
 
 
+@pytest.mark.slow
 def test_a_profile_alone_names_functions_and_no_price(tmp_path: Path) -> None:
     pairs = ("/src/train.py", 12, "pairs")
     figures = {

@@ -270,6 +270,7 @@ def test_without_either_way_both_are_named(work: Path) -> None:
         read(work)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -291,6 +292,7 @@ def test_what_the_package_cannot_read_is_one_sentence(
     assert rows(read(work, report(content)), "select count(*) from kernel_profile") == [(1,)]
 
 
+@pytest.mark.slow
 def test_a_hung_reader_is_given_up(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with_package(work, monkeypatch)
     with_ncu(work, f"sleep 60 & echo $! > {work}/pid; wait")

@@ -212,6 +212,7 @@ def test_a_crash_is_named_by_its_signal(report: Path, tmp_path: Path, monkeypatc
     assert "was ended by signal 11" in refusal(report)
 
 
+@pytest.mark.slow
 def test_a_hung_nsys_is_given_up_with_all_it_started(
     report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -148,6 +148,7 @@ def test_deep_nesting_keeps_nearest_parent_and_outermost_launch(export: Export, 
     assert con.execute("select api_call from gpu_op").fetchall() == [(0,)]
 
 
+@pytest.mark.slow
 def test_calls_are_nested_alike_however_few_are_sorted_at_a_time(
     export: Export, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -594,6 +595,7 @@ def test_the_users_file_and_folder_stay_as_they_were(export: Export, tmp_path: P
     assert [entry.name for entry in export.path.parent.iterdir()] == ["report.sqlite"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("marked", ["varchar", "blob"])
 @pytest.mark.parametrize("text", ["kernel()", "Größe 日本語", r"C:\new\x41", "\\"])
 def test_a_parquet_folder_gives_the_same_rows(export: Export, tmp_path: Path, text: str, marked: str) -> None:

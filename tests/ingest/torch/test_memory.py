@@ -105,6 +105,7 @@ def leaking() -> list[Event]:
     return events
 
 
+@pytest.mark.slow
 def test_a_leak_is_reported_where_its_memory_was_allocated(tmp_path: Path) -> None:
     trace = written(tmp_path / "trace.json", leaking(), with_stack=1, profile_memory=1)
     (found,) = [finding for finding in explain([trace], Options(cached=False)).findings if finding.code == "A07"]
@@ -112,6 +113,7 @@ def test_a_leak_is_reported_where_its_memory_was_allocated(tmp_path: Path) -> No
     assert [(place.file, place.function) for place in found.where] == [("train.py", "forward")]
 
 
+@pytest.mark.slow
 def test_without_memory_its_rules_are_not_evaluated(tmp_path: Path) -> None:
     report = explain([written(tmp_path / "trace.json", launched(8))], Options(cached=False))
     missing = {one.code: (one.reason, one.hint) for one in report.not_evaluated if one.code in ("A06", "A07")}

@@ -179,6 +179,7 @@ def test_many_lines_are_folded() -> None:
     assert_nothing_open(text)
 
 
+@pytest.mark.slow
 def test_of_500_findings_the_least_important_are_dropped() -> None:
     report = many(500, 6_000)
     text = comment.render(report)
@@ -222,6 +223,7 @@ def test_it_is_tidy_and_harmless(name: str) -> None:
     assert not text.endswith("\n\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bomb", BOMBS, ids=range(len(BOMBS)))
 def test_no_text_of_a_saved_report_gets_out_of_its_place(bomb: str) -> None:
     evil = samples.launch_bound_finding(
@@ -255,6 +257,7 @@ def test_no_text_of_a_saved_report_gets_out_of_its_place(bomb: str) -> None:
     assert "**2. A finding that follows**" in text
 
 
+@pytest.mark.slow
 def test_a_huge_saved_report_is_short_enough_all_the_same() -> None:
     words = "many words " * 10_000
     base = many(40)
@@ -346,6 +349,7 @@ def test_a_mark_inside_another_page_is_no_mark() -> None:
     assert re.findall(r"<!--\s*gpudiag", text) == ["<!-- gpudiag"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "block",
     [

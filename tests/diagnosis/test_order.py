@@ -43,6 +43,14 @@ def test_what_is_worth_little_beside_it_waits() -> None:
     assert findings[0].after == ()
 
 
+def test_what_says_more_of_the_same_time_comes_first() -> None:
+    less, more = rule("A01", behind=("B01",)), rule("B01", severity="medium")
+    findings = found((less, [0, 1, 2, 3]), (more, [0, 1, 2, 3, 4]))
+    assert codes(findings) == ["B01", "A01"]
+    assert findings[1].after == ()
+    assert codes(found((less, [0, 1, 2, 3]), (more, [0, 1, 2]))) == ["A01", "B01"]
+
+
 def test_two_steps_come_in_their_order() -> None:
     first, second, third = rule("A01"), rule("B01", after=("A01",)), rule("C01", after=("B01",))
     assert codes(found((third, [0, 1, 2, 3]), (second, [4, 5, 6]), (first, [7, 8]))) == ["A01", "B01", "C01"]

@@ -20,6 +20,7 @@ def of_files(rule: Rule, library: Library) -> Iterator[tuple[str, str]]:
         ("suppressed_by", rule.suppressed_by, "suppressor"),
         ("yields_to", rule.yields_to, "finding"),
         ("after", rule.after, "finding"),
+        ("behind", rule.behind, "finding"),
         ("weakens", rule.weakens, "finding"),
     ):
         for code in codes:
@@ -37,7 +38,11 @@ def of_files(rule: Rule, library: Library) -> Iterator[tuple[str, str]]:
 
 
 def _circles(rule: Rule, library: Library) -> Iterator[tuple[str, str]]:
-    for key, stuck in (("yields_to", "none would be reported"), ("after", "none could come first")):
+    for key, stuck in (
+        ("yields_to", "none would be reported"),
+        ("after", "none could come first"),
+        ("behind", "none could come first"),
+    ):
         if circle := _circle(rule.code, library, key):
             yield key, f"leads in a circle: {' → '.join(circle)}; where all of these fire, {stuck}"
 

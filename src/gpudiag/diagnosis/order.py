@@ -72,7 +72,8 @@ def cause(item: PricedFinding, others: Sequence[PricedFinding], least: float) ->
 def _first_to_fix(best: PricedFinding, left: Sequence[PricedFinding], settings: Mapping[str, float]) -> PricedFinding:
     """Return what must be fixed before `best` can be, the most expensive first; `best` itself where nothing must.
 
-    Of a consequence that is its cause; else what its rule names, where that is worth `first_share` of what it is worth.
+    Of a consequence that is its cause; else what its rule names: what the fix needs, where that is worth `first_share`
+    of what it is worth, and what says more of the same time, where that is worth as much.
     """
     if found := cause(best, left, settings["same_time_share"]):
         return _first_to_fix(found, [item for item in left if item is not best], settings)
@@ -80,9 +81,11 @@ def _first_to_fix(best: PricedFinding, left: Sequence[PricedFinding], settings: 
         item
         for item in left
         if item.key == best.key
-        and item.rule.code in best.rule.after
         and not item.untested
-        and item.share >= settings["first_share"] * best.share
+        and (
+            (item.rule.code in best.rule.after and item.share >= settings["first_share"] * best.share)
+            or (item.rule.code in best.rule.behind and item.share >= best.share)
+        )
     ]
     if best.untested or not needed:
         return best

@@ -167,6 +167,12 @@ class Rule(Frozen):
         description="findings to fix first, since its own fix needs theirs: one that is found in the same loop and is "
         "worth settings.first_share of it is listed before it",
     )
+    behind: tuple[Code, ...] = Field(
+        default=(),
+        max_length=50,
+        description="findings that may be about the same time and say more of it: one that is found in the same loop and "
+        "is worth as much is listed before it",
+    )
     consequence: bool = Field(
         default=False,
         description="findings only: it shows where time is lost and not why. A finding of the same loop that accounts "
@@ -221,7 +227,7 @@ class Rule(Frozen):
             raise ValueError(f"a {self.kind} has no evidence")
         if self.kind != "finding" and self.yields_to:
             raise ValueError(f"a {self.kind} yields to nothing")
-        if self.kind != "finding" and self.after:
+        if self.kind != "finding" and (self.after or self.behind):
             raise ValueError(f"a {self.kind} comes after nothing")
         if self.kind != "finding" and self.consequence:
             raise ValueError(f"a {self.kind} is no consequence of a finding")

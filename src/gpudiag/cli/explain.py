@@ -40,7 +40,11 @@ if TYPE_CHECKING:
 FILE_KINDS = (
     (".nsys-rep", "what `nsys profile` writes; nsys has to be on the PATH to open it"),
     (".sqlite", "its export, `nsys export --type=sqlite`; also packed as .gz, .xz or .zst"),
-    ("folder", "its export, `nsys export --type=parquetdir`; or traces of torch.profiler, one of each rank"),
+    (
+        "folder",
+        "its export, `nsys export --type=parquetdir`; or the ranks of one job, a report, export or trace of each",
+    ),
+    ("address", "of a file or folder, such as s3://bucket/ranks or https://host/run.sqlite, where fsspec is installed"),
     (".json.gz", "a trace of torch.profiler, `prof.export_chrome_trace`; also plain, or packed as .xz or .zst"),
     (".ncu-rep", "what `ncu` writes; opened by ncu on the PATH or by `pip install ncu-report`"),
     (".csv", "its export, `ncu --import FILE --csv --page raw`"),
@@ -51,7 +55,7 @@ FILE_KINDS = (
 EXAMPLES = (
     ("gpudiag explain report.nsys-rep", "what to fix first"),
     ("gpudiag explain report.nsys-rep kernels.ncu-rep", "a timeline and what its kernels do, in one report"),
-    ("gpudiag explain rank*.nsys-rep", "all ranks of one job"),
+    ("gpudiag explain ranks/ --workers 8", "all ranks of one job, a file of each in a folder"),
     ("gpudiag explain report.sqlite --iteration-time step=3.57ms", "gains in real time, not in the profiler's"),
     ("gpudiag explain report.nsys-rep --range 2s:5s", "only these seconds of a long recording"),
     ("gpudiag explain report.nsys-rep --nvtx train_step", "the training step, not the evaluation"),

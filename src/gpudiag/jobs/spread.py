@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 Found = tuple[RankSummary, ...]
-_ANSWERS_WITHIN = "20s"
+_ANSWERS_WITHIN_S = 20
 _TRIES = 3
 """The number of times that a file is read: what ends three workers would end a fourth."""
 
@@ -37,6 +37,7 @@ def summaries(paths: Sequence[Path], options: Options) -> list[Found]:
     """The ranks in each file, in the order of the files. Raises GpudiagError, of several files for the first one."""
     workers = min(options.workers or 1, len(paths))
     if options.scheduler:
+        options.progress(f"waiting up to {_ANSWERS_WITHIN_S} s for the scheduler at {options.scheduler}")
         with _cluster(options.scheduler) as client:
             return _by_dask(client, paths, options)
     if workers > 1:
@@ -129,9 +130,12 @@ def _cluster(address: str) -> Iterator[Client]:
     if not re.fullmatch(r"\w+://[^/\s]+:\d+/?", address):
         raise GpudiagError(f"--scheduler {address}: this is no address of a scheduler, such as tcp://HOST:8786.")
     try:
-        client = Client(address, timeout=_ANSWERS_WITHIN, set_as_default=False)
+        client = Client(address, timeout=_ANSWERS_WITHIN_S, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:  # the last one where tls:// lacks certificates
-        raise GpudiagError(f"{address}: no Dask scheduler answers there ({error}); check it.") from None
+        raise GpudiagError(
+            f"{address}: no Dask scheduler answers there within {_ANSWERS_WITHIN_S} s ({error}); check the address, and"
+            " that it runs."
+        ) from None
     try:
         yield client
     finally:

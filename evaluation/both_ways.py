@@ -23,6 +23,7 @@ from typing import Any
 from evaluation import corpus, kept_reports, packed
 from evaluation.scoring import HOST, WORTH
 from gpudiag.errors import GpudiagError
+from gpudiag.library.load import load
 from gpudiag.model import Finding, Report
 
 PAGE = corpus.ROOT / "docs" / "both_ways.md"
@@ -157,34 +158,66 @@ def page(pairs: Sequence[Pair]) -> str:
         "",
         "# One program, recorded both ways",
         "",
-        f"{programs} programs, {len(pairs)} variants, each recorded by Nsight Systems and",
-        "by torch.profiler (five iterations, with stacks and shapes).",
+        f"{programs} programs in {len(pairs)} variants, each recorded by Nsight Systems (nsys) and by torch.profiler",
+        "(the trace: five iterations, with stacks and shapes).",
         "",
-        "| | |",
-        "|---|--:|",
-        _line("same first finding, slow variants", slow, lambda pair: pair.same),
-        _line("same first finding, all variants", pairs, lambda pair: pair.same),
-        _line("the label accepts the trace's first finding", slow, lambda pair: pair.trace in pair.accepted),
-        _line("the label accepts nsys's first finding", slow, lambda pair: pair.nsys in pair.accepted),
-        _line("the trace names the label's function", placed, lambda pair: bool(pair.function)),
-        _line("healthy programs without a finding worth 5 %", healthy, lambda pair: not pair.alarms),
-        f"| median error of {len(errors)} expected times after the fix | {statistics.median(errors):.0%} |",
+        "A variant is a program with its fault (slow), with the fault fixed, or a program without one (healthy). The",
+        "first finding is the one that a report lists first; where neither report has one, both say the same: none.",
         "",
-        "`slowed` is the recorded iteration over the unprofiled one: stacks and shapes cost a host-bound program more",
-        "than nsys does. Promised and measured times are of the machine that recorded the trace; the time before was",
-        "given with `--iteration-time`, except where the trace's five iterations do not fit it (`not taken`): loaders",
-        "were slower there, on six cores, and five iterations can lie within what they had loaded ahead.",
+        "| what is counted | holds for | of |",
+        "|---|--:|---|",
+        _line("both recordings lead to the same first finding", slow, "slow variants", lambda pair: pair.same),
+        _line("both recordings lead to the same first finding", pairs, "all variants", lambda pair: pair.same),
+        _line("the label accepts the trace's first finding", slow, "slow variants", _trace_accepted),
+        _line("the label accepts nsys's first finding", slow, "slow variants", lambda pair: pair.nsys in pair.accepted),
+        _line(
+            "the trace's first finding names the label's function",
+            placed,
+            "slow variants whose label names a function of Python and accepts the finding",
+            lambda pair: bool(pair.function),
+        ),
+        _line("no finding of the trace is worth 5 % of the run", healthy, "healthy programs", _quiet),
+        "",
+        f"In the median of {len(errors)} slow variants the iteration that the trace's report expects after the fix",
+        f"differs by {statistics.median(errors):.0%} from the measured one. They are those where the report expects a",
+        "time rather than bounding it, and whose fixed program was timed.",
+        "",
+        "*Label* lists the findings that are accepted as the first one. *Function* says whether the trace's first",
+        "finding names the label's. *Slowed* is the recorded iteration over the unprofiled one: stacks and shapes cost",
+        "a host-bound program more than nsys does. Promised and measured times are of the machine that recorded the",
+        "trace; the time before was given with `--iteration-time`, except where the trace's five iterations do not fit",
+        "it (*not taken*): loaders were slower there, on six cores, and five iterations can lie within what they had",
+        "loaded ahead.",
         "",
         "| program | variant | label | nsys | torch.profiler | function | slowed | promised ms | measured ms |",
         "|---|---|---|---|---|---|--:|--:|--:|",
         *map(_row, pairs),
+        "",
+        "The findings in the table:",
+        "",
+        *_key(pairs),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _line(what: str, pairs: Iterable[Pair], holds: Callable[[Pair], bool]) -> str:
+def _trace_accepted(pair: Pair) -> bool:
+    return pair.trace in pair.accepted
+
+
+def _quiet(pair: Pair) -> bool:
+    return not pair.alarms
+
+
+def _line(what: str, pairs: Iterable[Pair], of: str, holds: Callable[[Pair], bool]) -> str:
     found = [holds(pair) for pair in pairs]
-    return f"| {what} | {sum(found)} of {len(found)} ({sum(found) / max(1, len(found)):.0%}) |"
+    return f"| {what} | {sum(found)} ({sum(found) / max(1, len(found)):.0%}) | {len(found)} {of} |"
+
+
+def _key(pairs: Sequence[Pair]) -> list[str]:
+    """Each code of the table once, with its rule's name and a link to its page."""
+    rules = load().by_code
+    codes = {code for pair in pairs for code in (*pair.accepted, pair.nsys, pair.trace) if code in rules}
+    return [f"* [{code}](reference/rules/{code}.md): {rules[code].id.replace('-', ' ')}" for code in sorted(codes)]
 
 
 def _row(pair: Pair) -> str:

@@ -78,6 +78,15 @@ def test_what_cannot_be_read_at_an_address_is_one_sentence(folder: Path, tmp_pat
         remote.names(Path("nowhere://job"))
 
 
+def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: str) -> None:
+        raise ImportError('HTTPFileSystem requires "requests" and "aiohttp" to be installed')
+
+    monkeypatch.setattr("fsspec.core.url_to_fs", refuse)
+    with pytest.raises(GpudiagError, match=r'is not installed \(HTTP.* requires "requests" and "aiohttp"'):
+        remote.names(Path("https:/host/rank0.sqlite"))
+
+
 def test_only_files_with_a_time_are_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = folder / "rank0.sqlite"
     monkeypatch.setattr(identity, "_SETTLED_NS", 0)

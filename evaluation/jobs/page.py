@@ -28,9 +28,19 @@ ranks names what is slow, and how its cost grows. They say nothing about program
 A job is simulated collective by collective: each rank works, joins, and all leave once the last one has joined and the
 message has travelled. A cause is planted that makes an iteration {LEAST:.0%} to {MOST:.0%} longer; where and by how
 much is drawn by a seed. The rules' constants were set on jobs of seeds below 1,000; those below have seeds from 1,000
-on, and were generated for this page only. *Named* means that the finding for this kind of cause says which ranks, which
-host or which link. Causes of less than {LISTED:.0%} are *shown* where a finding names them, or where the report's table
-of the {SHOWN} ranks that do most more than the others has one of their ranks.
+on, and were generated for this page only.
+
+Each figure counts jobs, *of* those in question:
+
+* **named**: jobs with a cause of {LISTED:.0%} or more whose report has the finding for this kind of cause, with the
+  ranks, the host or the link that the cause was planted in.
+* **as the first about ranks**: of the same jobs, those where no other finding about ranks stands before it.
+* **shown**: jobs with a cause of less than {LISTED:.0%} where a finding names its place, or where one of its ranks is
+  in the report's table of the {SHOWN} ranks that do the most extra work.
+* **balanced and quiet**: jobs without a cause and without a finding about ranks.
+* **another rank blamed**: jobs with a cause where some finding about ranks names a rank, host or link without one.
+* **median error of the price**: the iteration that the report expects after the fix, against the simulated one without
+  the cause; of slow links and pauses reports give bounds only.
 """.strip()
 
 

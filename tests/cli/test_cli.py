@@ -27,7 +27,7 @@ from gpudiag import __version__
 from gpudiag.cli import main
 from gpudiag.cli.sections import Group
 from gpudiag.errors import GpudiagError
-from gpudiag.model import Report
+from gpudiag.model import Job, JobRank, Report
 from gpudiag.options import Options
 from gpudiag.report import formats
 from paths import CAPTURES
@@ -85,6 +85,36 @@ def test_a_terminal_gets_one_screen(
     assert "The GPU waits for small kernels to be launched" in result.stdout
     assert ("Why it costs time" in result.stdout) == whole
     assert ("--full" in result.stdout) != whole
+
+
+@pytest.mark.parametrize("options", [(), ("-o", "job.json"), ("--format", "html")])
+def test_rank_pages_want_a_page_to_stand_beside(pipeline: Stub, options: tuple[str, ...]) -> None:
+    result = run("explain", "ranks", "--rank-pages", *options)
+    assert result.exit_code == 2
+    assert "--rank-pages writes pages beside a page: add -o" in result.stderr
+
+
+def test_files_that_are_no_job_get_no_rank_pages(pipeline: Stub, tmp_path: Path) -> None:
+    result = run("explain", "decode.sqlite", "--rank-pages", "-o", str(tmp_path / "job.md"))
+    assert result.exit_code == 0
+    assert "no pages of ranks are written" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["job.md"]
+
+
+def test_a_slow_rank_gets_a_page_beside_its_job(pipeline: Stub, tmp_path: Path) -> None:
+    members = tuple(
+        JobRank(label=f"rank {n}", rank=n, file=f"job.rank{n}.sqlite", more=0.2, waits=0.0, slow=n == 1)
+        for n in range(2)
+    )
+    job = Job(
+        ranks=2, reference="rank 0", iterations=1, iteration_ms=1.0, waiting=0.0, at_median_ms=1.0, members=members
+    )  # fmt: skip
+    pipeline.report = pipeline.report.model_copy(update={"job": job})
+    files = ["ranks/job.rank0.sqlite", "ranks/job.rank1.sqlite"]
+    assert run("explain", *files, "--rank-pages", "-o", str(tmp_path / "job.md")).exit_code == 0
+    assert pipeline.call["paths"] == (Path("ranks/job.rank1.sqlite"),)
+    assert "[`rank 1`](job.rank1.md)" in (tmp_path / "job.md").read_text("utf-8")
+    assert (tmp_path / "job.rank1.md").exists()
 
 
 def test_a_file_alone_is_explained(pipeline: Stub, tmp_path: Path) -> None:

@@ -14,10 +14,17 @@ RIGHT = Pair(SLOW, "S01", "S01", function=True, kind="expected", before_ms=10.0,
 
 def test_figures_count_pairs() -> None:
     found = page([RIGHT, replace(RIGHT, trace="H02", function=False), Pair(HEALTHY, None, "H01", alarms=("H01",))])
-    assert "| same first finding, slow variants | 1 of 2 (50%) |" in found
-    assert "| the trace names the label's function | 1 of 1 (100%) |" in found
-    assert "| healthy programs without a finding worth 5 % | 0 of 1 (0%) |" in found
-    assert "| median error of 2 expected times after the fix | 25% |" in found
+    assert "| both recordings lead to the same first finding | 1 (50%) | 2 slow variants |" in found
+    assert "names the label's function | 1 (100%) | 1 slow variants whose label" in found
+    assert "| no finding of the trace is worth 5 % of the run | 0 (0%) | 1 healthy programs |" in found
+    assert "In the median of 2 slow variants" in found
+    assert "differs by 25% from the measured one" in found
+
+
+def test_each_code_of_the_table_is_named_once() -> None:
+    found = page([RIGHT, replace(RIGHT, trace="H02"), Pair(HEALTHY, None, "H02", alarms=("H02",))])
+    assert found.count("* [H02](reference/rules/H02.md): host work between launches\n") == 1
+    assert "* [S02](reference/rules/S02.md)" in found
 
 
 def test_a_bound_is_no_expected_time() -> None:

@@ -26,6 +26,7 @@ from evaluation.packed import recording
 from gpudiag.errors import GpudiagError
 from gpudiag.ingest import decompress as unpack
 from gpudiag.ingest import duplicates, file_kind, ingest, registry
+from gpudiag.ingest.folder import expanded
 from gpudiag.ingest.ncu import report_blocks
 from gpudiag.pipeline import explain
 from gpudiag.store.database import create
@@ -72,11 +73,27 @@ def tarred() -> bytes:
         (pickle.dumps({"segments": []}), "a Python pickle, such as PyTorch's memory snapshot"),
         (b"\n<!DOCTYPE HTML>\n<html><title>Sign in</title>", "a web page, perhaps of a login"),
         (b'{"message": "Not Found"}', "this is JSON"),
+        (b"gpudiag columns 1\n\x06D", "`python -m evaluation.packed unpack FILE`"),
+        (b"gpudiag trace 1\n\x06D", "`python -m evaluation.packed unpack FILE`"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n", "`git lfs pull` first"),
         (b"\x7fELF\x02\x01", "a program; give what `nsys profile` recorded"),
         (bytes(4096), "begins with zeros only"),
     ],
-    ids=["zip", "tar", "tar.gz", "bz2", "pdf", "pickle", "html", "json", "git-lfs", "program", "zeros"],
+    ids=[
+        "zip",
+        "tar",
+        "tar.gz",
+        "bz2",
+        "pdf",
+        "pickle",
+        "html",
+        "json",
+        "packed",
+        "packed-trace",
+        "git-lfs",
+        "program",
+        "zeros",
+    ],
 )
 def test_what_people_give_by_mistake_is_named(tmp_path: Path, content: bytes, advice: str) -> None:
     file = tmp_path / "report.sqlite"
@@ -287,3 +304,12 @@ def test_a_file_without_permission_is_one_sentence(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"gpudiag: {file}: cannot be read (Permission denied); check its permissions.\n"
+
+
+def test_a_folder_of_packed_recordings_says_how_to_unpack(tmp_path: Path) -> None:
+    for name in ("slow.columns", "label.json", "smi.csv.xz"):
+        (tmp_path / name).write_bytes(b"gpudiag columns 1\n")
+    with pytest.raises(GpudiagError, match=r"`python -m evaluation\.packed unpack FILE… --to FOLDER`"):
+        expanded([tmp_path])
+    (tmp_path / "slow.sqlite").write_bytes(b"")
+    assert tmp_path / "slow.sqlite" in expanded([tmp_path])

@@ -115,5 +115,31 @@ def test_workers_end_with_the_process_that_started_them(ranks: list[Path]) -> No
     assert not left
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="lists processes as Linux does")
+def test_a_signal_to_all_processes_leaves_no_files(ranks: list[Path], tmp_path: Path) -> None:
+    """As a batch system ends a job, while each worker has its working copy open."""
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    command = [sys.executable, "-m", "gpudiag", "explain", *map(str, ranks), "--no-cache", "--workers", "2"]
+    more = [ranks[0].with_name(f"more{number}.sqlite") for number in range(4)]
+    for file in more:
+        shutil.copyfile(ranks[0], file)
+    parent = subprocess.Popen(
+        [*command, *map(str, more)], start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        env={**os.environ, "TMPDIR": str(temporary)},
+    )  # fmt: skip
+    while not any(one.suffix != ".lock" for one in temporary.glob("gpudiag-*")) and parent.poll() is None:
+        time.sleep(0.01)
+    assert parent.poll() is None
+    os.killpg(parent.pid, signal.SIGTERM)
+    parent.wait()
+    for _ in range(600):
+        if not (left := _of_session(parent.pid)):
+            break
+        time.sleep(0.05)
+    assert not left
+    assert list(temporary.glob("gpudiag-*")) == []
+
+
 def _die(_: Path, __: Options) -> None:
     os.kill(os.getpid(), signal.SIGKILL)

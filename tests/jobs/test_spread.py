@@ -60,6 +60,9 @@ def test_what_is_no_address_of_a_scheduler_is_said(address: str) -> None:
 
 def test_no_cluster_at_an_address_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed", reason="Dask is an extra")
-    monkeypatch.setattr(spread, "_ANSWERS_WITHIN", "1s")
+    monkeypatch.setattr(spread, "_ANSWERS_WITHIN_S", 1)
+    said: list[str] = []
+    there = Options(cached=False, scheduler="tcp://127.0.0.1:9", progress=said.append)
     with pytest.raises(GpudiagError, match=r"^tcp://127\.0\.0\.1:9: no Dask scheduler answers there"):
-        summaries([recording(CAPTURES / "slow.rank0")], Options(cached=False, scheduler="tcp://127.0.0.1:9"))
+        summaries([recording(CAPTURES / "slow.rank0")], there)
+    assert said == ["waiting up to 1 s for the scheduler at tcp://127.0.0.1:9"]

@@ -6,7 +6,7 @@ import re
 import pytest
 
 import samples
-from gpudiag.model import Report, Unclaimed
+from gpudiag.model import Job, Report, Unclaimed
 from gpudiag.report import short
 
 CODES = re.compile(r"\x1b(\[[0-9;]*m|\]8;[^\x1b]*\x1b\\)")
@@ -50,6 +50,14 @@ def test_cause_gain_place_and_fix_are_seen() -> None:
         "fix    Replay the step as one CUDA graph",
     ]
     assert "decode_token: 5.70 ms an iteration, of which the GPU computes 20 %" in lines
+
+
+def test_the_first_line_counts_the_ranks_of_a_job() -> None:
+    job = Job(
+        ranks=10, hosts=2, reference="rank 3", iterations=4, iteration_ms=10.0, waiting=0.2, at_median_ms=8.0
+    )  # fmt: skip
+    report = samples.launch_bound().model_copy(update={"job": job})
+    assert shown(report).startswith("gpudiag: 10 ranks on 2 hosts, rank 3 in full")
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@
 --   loads: whether modules were loaded, code was built or a graph was made on the way
 --   delayed: whether other work than submitting delayed it: from the submission or wait before it, the host took
 --    settings.delayed_times the loop's usual time and settings.host_work_ns; or a phase of its own,
---    settings.delayed_most_ns
+--    settings.delayed_most_ns, or settings.delayed_most_stacks_ns where Python stacks were recorded
 create view submission as
 with marked as (
   select
@@ -56,9 +56,11 @@ select
   s.submission,
   s.loads,
   s.host_ns >= least(
-    setting('delayed_most_ns'),
+    case when k.process is null then setting('delayed_most_ns') else setting('delayed_most_stacks_ns') end,
     greatest(setting('host_work_ns'), coalesce(setting('delayed_times') * u.ns, 0))
   ) as delayed
 from headed h
 join summed s on s.thread = h.thread and s.heading = h.heading
-left join usual u on u.loop = h.loop;
+left join usual u on u.loop = h.loop
+left join thread t on t.id = h.thread
+left join stacks_process k on k.process = t.process;

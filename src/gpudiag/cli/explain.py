@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,11 +34,17 @@ from gpudiag.selection.spec import Selection
 
 if TYPE_CHECKING:
     from gpudiag.model import Report
+    from gpudiag.options import Options
+    from gpudiag.timeline.model import Picture
 
 FILE_KINDS = (
     (".nsys-rep", "what `nsys profile` writes; nsys has to be on the PATH to open it"),
     (".sqlite", "its export, `nsys export --type=sqlite`; also packed as .gz, .xz or .zst"),
-    ("folder", "its export, `nsys export --type=parquetdir`; or traces of torch.profiler, one of each rank"),
+    (
+        "folder",
+        "its export, `nsys export --type=parquetdir`; or the ranks of one job, a report, export or trace of each",
+    ),
+    ("address", "of a file or folder, such as s3://bucket/ranks or https://host/run.sqlite, where fsspec is installed"),
     (".json.gz", "a trace of torch.profiler, `prof.export_chrome_trace`; also plain, or packed as .xz or .zst"),
     (".ncu-rep", "what `ncu` writes; opened by ncu on the PATH or by `pip install ncu-report`"),
     (".csv", "its export, `ncu --import FILE --csv --page raw`"),
@@ -47,12 +55,15 @@ FILE_KINDS = (
 EXAMPLES = (
     ("gpudiag explain report.nsys-rep", "what to fix first"),
     ("gpudiag explain report.nsys-rep kernels.ncu-rep", "a timeline and what its kernels do, in one report"),
-    ("gpudiag explain rank*.nsys-rep", "all ranks of one job"),
+    ("gpudiag explain ranks/ --workers 8", "all ranks of one job, a file of each in a folder"),
     ("gpudiag explain report.sqlite --iteration-time step=3.57ms", "gains in real time, not in the profiler's"),
     ("gpudiag explain report.nsys-rep --range 2s:5s", "only these seconds of a long recording"),
     ("gpudiag explain report.nsys-rep --nvtx train_step", "the training step, not the evaluation"),
     ("gpudiag explain report.sqlite -o report.json --fail-on high", "in a script: the whole report as JSON"),
 )
+LINKING = ("markdown", "html")
+"""Formats whose page can link to the pages of single ranks."""
+
 EXIT_CODES = (("0", "done; nothing reached --fail-on"), ("1", "a finding is at least as severe as --fail-on"), FAILED)
 
 
@@ -101,6 +112,12 @@ def _choice() -> click.Choice[str]:
     help="Print the whole report on a terminal, too, which else gets what fits on one screen. A file or pipe always "
     "gets all of it.",
 )
+@click.option(
+    "--rank-pages",
+    is_flag=True,
+    help="With -o OUT.html or OUT.md: write pages of single ranks of a large job beside OUT, such as OUT.rank3.html, "
+    "and link them from it: of the slow ranks, and of the one that does least, to compare them with.",
+)
 @RULE_DIRS
 @THRESHOLDS
 @TIMES
@@ -126,6 +143,7 @@ def explain(
     output: Path | None,
     full: bool,
     fail_on: str | None,
+    rank_pages: bool,
     rule_dirs: tuple[Path, ...],
     overrides: dict[str, float],
     times: dict[str, float],
@@ -142,7 +160,6 @@ def explain(
     nothing is written beside them. What was read of large ones is kept in your cache (`gpudiag cache info`).
     """
     tune_interpreter()
-    from gpudiag import pipeline
     from gpudiag.options import Options
     from gpudiag.report import output as place
     from gpudiag.report.terminal import is_terminal, progress
@@ -153,16 +170,16 @@ def explain(
         click.echo(f"gpudiag: {scheduler} is not tls://: whoever can reach it can run programs there.", err=True)
     short = not (full or form or output) and sys.stdout and is_terminal(sys.stdout)
     form = form or chosen(output)
+    if rank_pages and not (output and form in LINKING):
+        raise GpudiagError("--rank-pages writes pages beside a page: add -o with a file that ends in .html or .md.")
     with progress() as quiet:
         options = Options(
             rule_dirs, overrides, times, say if verbose else quiet, not no_cache, selection,
             workers=workers, scheduler=scheduler, memory_limit=memory_limit,
         )  # fmt: skip
-        picture = None
-        if formats.BY_NAME[form].drawn:
-            report, picture = pipeline.pictured(files, options)
-        else:
-            report = pipeline.report(files, options)
+        report, picture = _explained(files, options, form)
+        if output and rank_pages:
+            report = _with_rank_pages(report, files, options, output, form)
     if short:
         from gpudiag.report.short import show
 
@@ -171,6 +188,34 @@ def explain(
         deliver(formats.render(report, form, picture), output, in_colour=form == "markdown")
     if fail_on and fails(report, fail_on):
         raise click.exceptions.Exit(1)
+
+
+def _explained(files: Sequence[Path], options: Options, form: str) -> tuple[Report, Picture | None]:
+    from gpudiag import pipeline
+
+    if formats.BY_NAME[form].drawn:
+        return pipeline.pictured(files, options)
+    return pipeline.report(files, options), None
+
+
+def _with_rank_pages(report: Report, files: Sequence[Path], options: Options, output: Path, form: str) -> Report:
+    """The report with links to pages of single ranks, which are written first. Raises GpudiagError."""
+    from gpudiag.ingest.folder import expanded
+    from gpudiag.report import output as place
+    from gpudiag.report import rank_pages
+
+    if report.job is None:
+        click.echo("gpudiag: no pages of ranks are written: these files are no job of many ranks.", err=True)
+        return report
+    made = rank_pages.pages(report.job, output, expanded(files))
+    for page in made:
+        place.check(page.path, files)
+    for page in made:
+        alone = options if page.alone is None else replace(options, selection=Selection(ranks=(page.alone,)))
+        options.progress(f"explaining {page.label} alone")
+        of_rank, drawn = _explained([page.capture], alone, form)
+        place.to_file(formats.render(of_rank, form, drawn), page.path)
+    return rank_pages.linked(report, made)
 
 
 def chosen(output: Path | None) -> str:

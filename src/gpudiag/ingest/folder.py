@@ -29,6 +29,11 @@ def _traces(path: Path) -> list[Path]:
     names = remote.names(path) if remote.address(path) else _names(path)
     if any(name.endswith(".parquet") for name in names):
         return []
+    if any(name.endswith(".columns") for name in names) and not any(map(_is_recording, names)):
+        raise GpudiagError(
+            f"{path}: holds recordings as gpudiag's repository packs them; run `python -m evaluation.packed unpack"
+            " FILE… --to FOLDER` there, and give that folder."
+        )
     exported = {name.partition(".sqlite")[0] for name in names if name.endswith(_EXPORTS)}
     return [
         path / name
@@ -36,6 +41,11 @@ def _traces(path: Path) -> list[Path]:
         # nsys leaves the export of a report beside it: the same recording, and faster to read
         if name.endswith((*_TRACES, *_EXPORTS)) or (name.endswith(_REPORTS) and name.rpartition(".")[0] not in exported)
     ]
+
+
+def _is_recording(name: str) -> bool:
+    """Return whether a name is a timeline's; a plain .json may be anything."""
+    return name.endswith((*_TRACES[1:], *_EXPORTS, *_REPORTS, ".trace.json"))
 
 
 def _names(path: Path) -> list[str]:

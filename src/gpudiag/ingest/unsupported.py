@@ -32,6 +32,10 @@ _SMI_NO_HEADER = (
 )
 _SUMS = "this is the text of `nsys stats`, whose sums hold no timeline; give the report it was made from"
 _ARCHIVE = "this is an archive; unpack it and give the report in it"
+_PACKED = (
+    "this is a recording as gpudiag's repository packs it; run `python -m evaluation.packed unpack FILE` there, and"
+    " give what that writes"
+)
 _WEB_PAGE = "this is a web page, perhaps of a login or an error, not the report; download the file again"
 
 _BEGINNINGS = {
@@ -48,6 +52,8 @@ _BEGINNINGS = {
     b"\x89PNG\r\n\x1a\n": "this is a picture; give the report itself",
     b"\xff\xd8\xff": "this is a picture; give the report itself",
     b"\x7fELF": "this is a program; give what `nsys profile` recorded of it",
+    b"gpudiag columns ": _PACKED,
+    b"gpudiag trace ": _PACKED,
     b"version https://git-lfs.github.com/": "this only stands for a file that Git LFS keeps elsewhere; run"
     " `git lfs pull` first",
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import re
+import signal
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
@@ -16,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing import connection
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from gpudiag import remote, tempdir
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 Found = tuple[RankSummary, ...]
-_ANSWERS_WITHIN = "20s"
+_ANSWERS_WITHIN_S = 20
 _TRIES = 3
 """The number of times that a file is read: what ends three workers would end a fourth."""
 
@@ -37,6 +39,7 @@ def summaries(paths: Sequence[Path], options: Options) -> list[Found]:
     """The ranks in each file, in the order of the files. Raises GpudiagError, of several files for the first one."""
     workers = min(options.workers or 1, len(paths))
     if options.scheduler:
+        options.progress(f"waiting up to {_ANSWERS_WITHIN_S} s for the scheduler at {options.scheduler}")
         with _cluster(options.scheduler) as client:
             return _by_dask(client, paths, options)
     if workers > 1:
@@ -56,15 +59,29 @@ def _work(path: Path, options: Options) -> Found | str:
         return str(error)
 
 
-def _ends_with_parent() -> None:
-    """Make a worker end as soon as the process that started it has: a signal, or a kill, ends that one at once."""
+def _ends_tidily() -> None:
+    """Make a worker end, without leaving files, on a signal and as soon as the process that started it has ended.
+
+    A signal to the whole group reaches workers, too. What the system writes for it is read by a thread: Python itself
+    would hear it after a query only.
+    """
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        if signal.getsignal(number) != signal.SIG_IGN:  # what is ignored already stays ignored: `nohup`
+            signal.signal(number, _heard)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_end_after, args=(parent.sentinel,), daemon=True).start()
+    ends = [reading, parent.sentinel] if parent is not None else [reading]
+    threading.Thread(target=_end_after, args=(ends,), daemon=True).start()
 
 
-def _end_after(sentinel: int) -> None:
-    connection.wait([sentinel])
+def _heard(_number: int, _frame: FrameType | None) -> None:
+    """Stand in for a signal's own effect, which would end the process at once."""
+
+
+def _end_after(ends: list[int]) -> None:
+    connection.wait(ends)
     tempdir.remove_all()
     os._exit(1)
 
@@ -93,7 +110,7 @@ def _by_processes(paths: Sequence[Path], options: Options, workers: int) -> list
         if not left:
             break
         with ProcessPoolExecutor(
-            min(workers, len(left)), multiprocessing.get_context("spawn"), initializer=_ends_with_parent
+            min(workers, len(left)), multiprocessing.get_context("spawn"), initializer=_ends_tidily
         ) as pool:
             waiting: dict[Future[Found | str], int] = {
                 pool.submit(_work, paths[number], _quiet(options)): number for number in left
@@ -129,9 +146,12 @@ def _cluster(address: str) -> Iterator[Client]:
     if not re.fullmatch(r"\w+://[^/\s]+:\d+/?", address):
         raise GpudiagError(f"--scheduler {address}: this is no address of a scheduler, such as tcp://HOST:8786.")
     try:
-        client = Client(address, timeout=_ANSWERS_WITHIN, set_as_default=False)
+        client = Client(address, timeout=_ANSWERS_WITHIN_S, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:  # the last one where tls:// lacks certificates
-        raise GpudiagError(f"{address}: no Dask scheduler answers there ({error}); check it.") from None
+        raise GpudiagError(
+            f"{address}: no Dask scheduler answers there within {_ANSWERS_WITHIN_S} s ({error}); check the address, and"
+            " that it runs."
+        ) from None
     try:
         yield client
     finally:

@@ -28,6 +28,11 @@ class JobRank(Frozen):
     over_time: tuple[float, ...] = Field(
         default=(), description="`more` in equal parts of the recording, from the first to the last"
     )
+    page: str | None = Field(
+        default=None,
+        pattern=r"^[A-Za-z0-9._~%-]+$",
+        description="a page about this rank alone, written beside the report: its name, as a link has it",
+    )
 
 
 class JobCollective(Frozen):

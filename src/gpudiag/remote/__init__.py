@@ -74,11 +74,21 @@ def _opened(path: Path) -> tuple[Any, str]:
         raise GpudiagError(f"{address(path)}: {said}; or give a path on this computer.") from None
     try:
         files, inside = url_to_fs(address(path))
-    except (ImportError, ValueError) as error:  # of a file system that is not installed, or not known
+    except ImportError as error:  # says which package
+        raise GpudiagError(
+            f"{address(path)}: a package that reads such addresses is not installed ({_first_line(error)}); pip install"
+            " it, or give a path on this computer."
+        ) from None
+    except ValueError as error:  # of a file system that is not known
         raise _unreadable(path, error) from None
     return files, str(inside)
 
 
 def _unreadable(path: Path, error: Exception) -> GpudiagError:
-    reason = (str(error).partition("\n")[0] or type(error).__name__)[:200]
-    return GpudiagError(f"{address(path)}: cannot be read ({reason}); check the address and your access to it.")
+    return GpudiagError(
+        f"{address(path)}: cannot be read ({_first_line(error)}); check the address and your access to it."
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).partition("\n")[0] or type(error).__name__)[:200]

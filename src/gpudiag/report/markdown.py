@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from pathlib import PurePath
 from typing import Any, TypeVar
 
 from jinja2 import PackageLoader, StrictUndefined
@@ -81,8 +80,10 @@ def view(report: Report, limit: int | None = None) -> dict[str, Any]:
         "all_rows": rows,
         "caveat": caveat,
         "report": report,
+        "alone": Safe(first_words.of_another_rank(report.job)) if report.job else "",
         "titles": report.titles,
-        "subject": _file_name(report.inputs[0].file) if report.inputs else "nothing",
+        "heading": Safe(first_words.heading(report)),
+        "subject": first_words.subject(report),
         "facts": _facts(report),
         "devices": first_words.devices(report.run),
         "folder": folder,
@@ -132,7 +133,7 @@ def environment() -> SandboxedEnvironment:
         "prose": lambda text: Safe(escape.prose(text)),
         "command": lambda text: Safe(escape.prose(text, escape.COMMAND_LIMIT)),
         "authored": lambda text: Safe(escape.authored(text)),
-        "file": _file_name,
+        "file": first_words.file_name,
         "percent": pct,
         "clause": clause,
         "ms": words.duration,
@@ -173,17 +174,13 @@ def _link(url: str) -> Safe:
     return Safe(f"<{url}>" if plain and not set(url) & set(" <>`") else escape.code(url))
 
 
-def _file_name(path: str) -> str:
-    return PurePath(path).name or path
-
-
 def _facts(report: Report) -> list[Safe]:
     """Return the lines that say what was read, on which devices it ran, and how much of it counts."""
     run = report.run
     facts = []
     for item in report.inputs[:INPUTS]:
         made = escape.plain(" ".join(filter(None, (item.producer, item.producer_version))))
-        name = escape.code(_file_name(item.file)) if len(report.inputs) > 1 else ""
+        name = escape.code(first_words.file_name(item.file)) if len(report.inputs) > 1 or report.job else ""
         facts.append(f"{name} ({made})" if name and made else name or made)
     if len(report.inputs) > INPUTS:
         facts.append(words.plural(len(report.inputs) - INPUTS, "more file"))

@@ -53,10 +53,8 @@ def _blocks(seen: Mapping[str, Any], count: int, console: Console) -> Iterator[l
     def text(source: str) -> RenderableType:
         return terminal.page(_for(console, source))
 
-    more = report.inputs[1:]
-    others = f" and {plural(len(more), 'more file')}" if more else ""
     devices = "".join(f" · {escape.plain(device)}" for device in seen["devices"])
-    yield [text(f"gpudiag: {escape.code(seen['subject'])}{others}{devices}")]
+    yield [text(f"gpudiag: {seen['heading']}{devices}")]
     yield [text(f"**{escape.prose(seen['lead'])}**")] if seen["lead"] else []
     loops = [text(escape.prose(report.run.selection.text))] if report.run.selection else []
     for line in seen["loop_lines"]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 import samples
 from gpudiag.model import Job, JobRank, Report
 from gpudiag.report import formats
@@ -63,6 +65,46 @@ def test_hostile_hosts_stay_text() -> None:
 
 def test_without_a_job_there_is_no_such_section() -> None:
     assert not re.search(r'id="ranks"|#ranks"', formats.render(samples.launch_bound(), "html"))
+
+
+@pytest.mark.parametrize("name", ["markdown", "html", "github-comment", "checklist"])
+def test_the_heading_counts_ranks_and_hosts(name: str) -> None:
+    text = formats.render(of_job(job(10, slow=3)), name)
+    heading = re.search(r"<h1>.*|^#+ .*", text, re.MULTILINE)
+    assert heading is not None
+    assert "10 ranks on 1 host, " in heading[0]
+    assert "rank 3" in heading[0]
+
+
+def test_the_heading_leaves_out_hosts_that_are_not_known() -> None:
+    unknown = job(9).model_copy(update={"hosts": None})
+    assert formats.render(of_job(unknown), "markdown").startswith("# gpudiag: 9 ranks, `rank 0` in full\n")
+
+
+def test_a_rank_with_a_page_is_linked() -> None:
+    one = job(8, slow=5)
+    members = tuple(m.model_copy(update={"page": "job.rank2.html"}) if m.rank == 2 else m for m in one.members)
+    report = of_job(one.model_copy(update={"members": members}))
+    assert '<tr id="rank-2"><td><a href="job.rank2.html">rank 2</a></td>' in formats.render(report, "html")
+    assert "| [`rank 2`](job.rank2.html) |" in formats.render(report, "markdown")
+
+
+def test_the_command_for_another_rank_is_said() -> None:
+    text = formats.render(of_job(job(8, slow=0)), "markdown")
+    assert "Another rank in full: `gpudiag explain 1.sqlite`; `--rank-pages`" in text
+
+
+def test_ranks_of_one_file_are_selected() -> None:
+    one = job(8, slow=0)
+    members = tuple(m.model_copy(update={"file": "all.sqlite"}) for m in one.members)
+    text = formats.render(of_job(one.model_copy(update={"members": members})), "markdown")
+    assert "`gpudiag explain all.sqlite --rank 1`" in text
+
+
+@pytest.mark.parametrize("page", ["javascript:alert(1)", "../x.html", "a b", "x)(y", ""])
+def test_a_saved_report_links_to_nothing_else(page: str) -> None:
+    with pytest.raises(ValueError, match="page"):
+        JobRank(label="rank 0", file="0.sqlite", more=0.0, waits=0.0, page=page)
 
 
 def test_a_saved_job_without_times_keeps_its_table() -> None:

@@ -79,7 +79,7 @@ def _macro(name: str, *values: Any) -> str:
 def _head(report: Report, seen: Mapping[str, Any], key: str) -> str:
     part = {
         "key": key,
-        "subject": seen["subject"],
+        "heading": seen["heading"],
         "verdict": escape.middle(seen["lead"], TEXT),
         "selected": escape.middle(report.run.selection.text, TEXT) if report.run.selection else "",
         "line": seen["loop_lines"][0] if seen["loop_lines"] else None,
@@ -106,12 +106,12 @@ def _findings(report: Report, seen: Mapping[str, Any], room: int, heading: str =
     for item in items[:IN_DETAIL]:
         parts += [_macro("finding", item), details.get(item["finding"].rank, "")]
     others = [_macro("line", item) for item in items[IN_DETAIL:]]
-    ending = (_macro("missing", seen["subject"], len(others)), folded(_more(len(others)), " "))
+    ending = (_macro("missing", seen["heading"], len(others)), folded(_more(len(others)), " "))
     shown = list(_while_room(others, room - sum(len(part) + len(APART) for part in (*parts, *ending))))
     text = "\n".join(shown)
     parts.append(folded(_more(len(shown)), text) if len(shown) > LINES else text)
     if len(shown) < len(others):
-        parts.append(_macro("missing", seen["subject"], len(others) - len(shown)))
+        parts.append(_macro("missing", seen["heading"], len(others) - len(shown)))
     return APART.join(part for part in parts if part)
 
 

@@ -7,8 +7,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from gpudiag.model import Job, JobRank
-from gpudiag.report.html.markup import inline, name, trusted
-from gpudiag.text import escape
+from gpudiag.report.html.markup import name, trusted
 from gpudiag.text.format import dur, pct
 
 LEVELS = (0.02, 0.05, 0.1, 0.2, 0.4)
@@ -45,6 +44,7 @@ class RankRow(NamedTuple):
     computes: str
     nothing_to_do: str
     copies: str
+    page: str  # of this rank alone; empty where there is none
 
 
 class JobView(NamedTuple):
@@ -55,8 +55,6 @@ class JobView(NamedTuple):
     rows: list[RankRow]
     hosts: bool
     parts: int
-    file: str  # of a rank that the page is not about
-    about: Markup
 
 
 def view(job: Job) -> JobView | None:
@@ -66,15 +64,12 @@ def view(job: Job) -> JobView | None:
         return None
     used = {_level(more) for one in job.members for more in one.over_time}
     rows = [_row(number, one) for number, one in enumerate(job.members)]
-    other = next((one for one in job.members if one.label != job.reference), job.members[0])
     return JobView(
         _lanes(job),
         [(level, f"{LEVELS[level - 1]:.0%}") for level in range(1, 1 + len(LEVELS)) if level in used],
         sorted(rows, key=lambda row: not row.slow),
         any(one.host for one in job.members),
         parts,
-        name(other.file, 90),
-        inline(f"The rest of this page is about {escape.code(job.reference)}, which the others wait for."),
     )
 
 
@@ -112,8 +107,9 @@ def _level(more: float) -> int:
 
 def _row(number: int, one: JobRank) -> RankRow:
     host = name(one.host, 60) if one.host else ""
-    times = (dur(ms * 1e6) for ms in (one.computes_ms, one.nothing_to_do_ms, one.copies_ms))
+    computes, nothing_to_do, copies = (dur(ms * 1e6) for ms in (one.computes_ms, one.nothing_to_do_ms, one.copies_ms))
     more = pct(max(0.0, one.more))
     return RankRow(
-        f"rank-{number}", name(one.label, 60), host, name(one.file, 90), one.slow, more, pct(one.waits), *times
-    )
+        f"rank-{number}", name(one.label, 60), host, name(one.file, 90), one.slow, more, pct(one.waits), computes,
+        nothing_to_do, copies, one.page or "",
+    )  # fmt: skip

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import NamedTuple
 
-from gpudiag.model import SEVERITIES, Finding, Kernel, Loop, Note, Remedy, Report, Run
+from gpudiag.model import SEVERITIES, Finding, Job, Kernel, Loop, Note, Remedy, Report, Run
 from gpudiag.report.code_review import locations
 from gpudiag.report.wording import words
 from gpudiag.text import escape
@@ -66,6 +68,42 @@ class FindingRow(NamedTuple):
     where: str
     fix: str
     saves: str
+
+
+def heading(report: Report) -> str:
+    """Name what the report is of, as Markdown: a job's ranks and the one shown in full, or else the files."""
+    others = f" and {words.plural(len(report.inputs) - 1, 'more file')}" if len(report.inputs) > 1 else ""
+    if report.job:
+        return f"{of_job(report.job)}, {escape.code(report.job.reference)} in full{others}"
+    return f"{escape.code(subject(report))}{others}"
+
+
+def subject(report: Report) -> str:
+    """The same in few words, as plain text: the ranks of a job, or the name of the first file."""
+    if report.job:
+        return of_job(report.job)
+    return file_name(report.inputs[0].file) if report.inputs else "nothing"
+
+
+def of_job(job: Job) -> str:
+    """The number of ranks, and of hosts where that is known: `10 ranks on 5 hosts`."""
+    hosts = f" on {words.plural(job.hosts, 'host')}" if job.hosts else ""
+    return f"{words.plural(job.ranks, 'rank')}{hosts}"
+
+
+def of_another_rank(job: Job) -> str:
+    """The command that explains a rank alone of which there is no page, as Markdown; empty where there is none."""
+    other = next((one for one in job.members if one.label != job.reference and not one.page), None)
+    if other is None:
+        return ""
+    shared = sum(one.file == other.file for one in job.members) > 1
+    which = f" --rank {other.rank}" if shared and other.rank is not None else ""
+    return escape.code(f"gpudiag explain {shlex.quote(other.file)}{which}", escape.COMMAND_LIMIT)
+
+
+def file_name(path: str) -> str:
+    """A file's name without its folders."""
+    return PurePath(path).name or path
 
 
 def lead(report: Report) -> str:

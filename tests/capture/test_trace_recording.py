@@ -53,7 +53,7 @@ def test_the_steps_after_the_warm_up_are_recorded(alone: Path) -> None:
     assert heard[0].startswith("nsys is not on the PATH: a PyTorch program is recorded by its own profiler instead")
     facts = json.loads((alone / "out" / "capture.json").read_text())
     assert facts["torch_profiler"]["begin_step"] == 3
-    assert captured.unprofiled.iteration_s == pytest.approx(0.02, rel=0.3)
+    assert captured.unprofiled.iteration_s >= 0.02  # it sleeps so long, and more on a busy machine
     assert list((alone / "tmp").iterdir()) == []
 
 

@@ -85,7 +85,7 @@ def test_two_run_lengths_give_the_time_of_a_step(place: Path, monkeypatch: pytes
     assert captured.explain_command().endswith(f"--iteration-time {captured.iteration_time}")
     facts = json.loads((place / "out" / "capture.json").read_text())["unprofiled"]
     assert facts["n"] == len(facts["per_process_ms"]) == 2
-    assert commands(place)[0].endswith(" 65")
+    assert commands(place)[0].endswith(" 45")
 
 
 def test_a_step_lost_in_the_start_up_has_no_time(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

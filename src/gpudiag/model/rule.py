@@ -170,8 +170,8 @@ class Rule(Frozen):
     behind: tuple[Code, ...] = Field(
         default=(),
         max_length=50,
-        description="findings that may be about the same time and say more of it: one that is found in the same loop and "
-        "is worth as much is listed before it",
+        description="findings that may be about the same time and say more of it: one that is found in the same loop "
+        "and is worth as much is listed before it",
     )
     consequence: bool = Field(
         default=False,

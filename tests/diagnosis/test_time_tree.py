@@ -117,11 +117,19 @@ def test_a_note_explains_code_that_is_loaded_once() -> None:
 
 @pytest.mark.slow
 def test_time_that_findings_claim_a_little_of_names_its_line() -> None:
-    report = explain([recording(WILD / "accelerate_vit.none")])
-    [waiting] = [one for one in report.run.loops[0].unclaimed if one.leaf == "input"]
-    assert waiting.large
-    assert (waiting.where[0].function, waiting.where[0].line) == ("train_epoch", 160)  # for images, labels in loader
-    assert waiting.where[0].share == pytest.approx(1, abs=0.05)
+    loop = explain([recording(WILD / "hf_trainer_gpt2.param_norms")]).run.loops[0]
+    assert 0 < loop.tree["submitting"].claimed < 0.5 * loop.tree["submitting"].share
+    [launching] = [one for one in loop.unclaimed if one.leaf == "submitting"]
+    assert launching.large
+    assert (launching.where[0].function, launching.where[0].line) == ("run", 209)  # trainer.train()
+    assert launching.where[0].share == pytest.approx(1, abs=0.05)
+
+
+@pytest.mark.slow
+def test_a_loader_that_pins_in_a_thread_is_explained() -> None:
+    loop = explain([recording(WILD / "accelerate_vit.none")]).run.loops[0]
+    assert loop.tree["input"].share > 0.1
+    assert "input" not in [one.leaf for one in loop.unclaimed if one.large]
 
 
 @pytest.mark.slow

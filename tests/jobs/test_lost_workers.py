@@ -98,6 +98,15 @@ def _of_session(leader: int) -> list[int]:
     return found
 
 
+def _left_of_session(leader: int) -> list[int]:
+    """Its processes once they have had half a minute to end."""
+    for _ in range(600):
+        if not (left := _of_session(leader)):
+            break
+        time.sleep(0.05)
+    return left
+
+
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="lists processes as Linux does")
 def test_workers_end_with_the_process_that_started_them(ranks: list[Path]) -> None:
     """A signal ends that one at once, without a word to its workers; what reads their output would wait for ever."""
@@ -108,11 +117,7 @@ def test_workers_end_with_the_process_that_started_them(ranks: list[Path]) -> No
     assert parent.poll() is None
     parent.kill()
     parent.wait()
-    for _ in range(600):
-        if not (left := _of_session(parent.pid)):
-            break
-        time.sleep(0.05)
-    assert not left
+    assert _left_of_session(parent.pid) == []
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="lists processes as Linux does")
@@ -133,11 +138,7 @@ def test_a_signal_to_all_processes_leaves_no_files(ranks: list[Path], tmp_path: 
     assert parent.poll() is None
     os.killpg(parent.pid, signal.SIGTERM)
     parent.wait()
-    for _ in range(600):
-        if not (left := _of_session(parent.pid)):
-            break
-        time.sleep(0.05)
-    assert not left
+    assert _left_of_session(parent.pid) == []
     assert list(temporary.glob("gpudiag-*")) == []
 
 

@@ -102,10 +102,10 @@ class EditedGraph:
         """
         graph, record = self.graph, self.graph.record
         handed = np.flatnonzero(graph.edge_kind == EdgeKind.CROSS_THREAD)
-        place = np.full(len(self.duration), -1, dtype=np.int64)
-        for nodes in (graph.segment, graph.enter, graph.leave):
-            place[nodes] = np.arange(len(nodes))
-        source, target = place[graph.source[handed]], place[graph.target[handed]]
+        source, target = (
+            self.calls_of(graph.leave)[graph.source[handed]],
+            self.calls_of(graph.enter)[graph.target[handed]],
+        )
         thread = record.calls.thread
         launching = np.unique(thread[np.isin(record.calls.kind, LAUNCHES)])
         suppliers = np.setdiff1d(thread[source[np.isin(target, calls)]], launching)
@@ -113,6 +113,12 @@ class EditedGraph:
             record.iteration_of_call[target], record.iteration_of_call[calls]
         )
         return np.asarray(handed[np.isin(thread[source], suppliers) & asked])
+
+    def calls_of(self, nodes: Ints) -> Ints:
+        """Of each node, the call that stands in its place in `nodes`, one of each call; -1 for the other nodes."""
+        call = np.full(len(self.duration), -1, dtype=np.int64)
+        call[nodes] = np.arange(len(nodes))
+        return call
 
     def usual_launch(self) -> float:
         """Return what a launch costs the host in this loop (ns)."""
@@ -189,9 +195,7 @@ def regions(edited: EditedGraph, chosen: EditTargets) -> list[Ints]:
     calls = record.calls
     waiting = np.zeros(len(calls), dtype=bool)
     held = (graph.edge_kind == EdgeKind.WAIT) & (edited.lag > NEVER / 2)
-    place = np.full(len(edited.duration), -1, dtype=np.int64)
-    place[graph.leave] = np.arange(len(calls))
-    waiting[place[graph.target[held]]] = True
+    waiting[edited.calls_of(graph.leave)[graph.target[held]]] = True
     launches = np.isin(calls.kind, LAUNCHES)
     waiting &= ~launches  # a launch that waits only for room in the queue
     fits = np.isin(calls.kind, CAPTURABLE) & ~waiting

@@ -129,6 +129,10 @@ create macro loader_entry(frames) as
     )
   end;
 
+-- Whether a stack was taken while Python wrote down the stack itself, as for a later message of an error.
+create macro writes_traceback(frames) as
+  len(list_filter(frames, lambda f: regexp_matches(f.file, '(^|[/\\])traceback\.py$'))) > 0;
+
 -- The frames of a Python stack that are the user's own code: not installed packages, not the standard library.
 create macro user_frames(frames) as
   list_filter(

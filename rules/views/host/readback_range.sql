@@ -1,5 +1,5 @@
 -- An NVTX range inside a loop that exists to compute a value and read it back: few launches for each read; or a row of
--- such read-backs without a range.
+-- such read-backs without a range, or one of many tests.
 -- materialised: prices of read-backs look it up
 --   loop: references loop
 --   path: the range; for a row of read-backs, which one it is
@@ -31,4 +31,11 @@ select
   loop,
   'read-backs from call ' || burst,
   api_call
-from readback_burst;
+from readback_burst
+union all
+select
+  loop,
+  'test of call ' || answer,
+  api_call
+from value_check
+where answer is not null;

@@ -78,6 +78,16 @@ create macro makes_a_value(name) as
     false
   );
 
+-- Whether a kernel compares each element with another, or with itself: not a number is unlike itself.
+create macro compares_values(name) as
+  coalesce(
+    regexp_matches(name, 'Compare(Eq|Ne)Functor|^cupy_(isnan|isinf|isfinite|not_equal)|isnan|isfinite|isinf'),
+    false
+  );
+
+-- Whether a kernel reduces truth values to one: whether any is true, or all are.
+create macro tests_any(name) as coalesce(regexp_matches(name, '\b(or|and)_kernel_cuda|^cupy_(any|all)\b'), false);
+
 -- Whether a kernel only converts numbers of one type to another. A copy that only rearranges them is none.
 create macro is_cast_kernel(name) as
   regexp_matches(

@@ -126,7 +126,7 @@ def _is_check(outer: Division, finer: list[Division], events: Submissions, setti
         if not (often and several and inner.coverage >= settings["loop_check_coverage"] * outer.coverage):
             continue
         new = np.where(inner.content == 0, outer.content, 0.0)
-        little = new.sum() <= settings["loop_check_share"] * outer.size
+        little = new.sum() <= settings["loop_check_operations"] * outer.size
         little &= (new * each).sum() <= settings["loop_check_share"] * max((outer.content * each).sum(), 1.0)
         if not little or new[step].any():
             continue
@@ -137,9 +137,12 @@ def _is_check(outer: Division, finer: list[Division], events: Submissions, setti
 
 def _read(new: Floats, read_back: NDArray[np.bool_], outer: Division, events: Submissions) -> float:
     """Count the copies back of the operations that are new in a level, by the segment: copies of a kind of their own,
-    or else those that follow such an operation at once. Its iterations may read something back by themselves.
+    or else those that follow such an operation at once, where most segments have one. Its iterations may read something
+    back by themselves, and a log line every so many of the level's own is none of it.
     """
     if own := float(new[read_back].sum()):
         return own
     last = np.flatnonzero(new[events.kind[:-1]] > 0)
-    return float(np.count_nonzero(read_back[events.kind[last + 1]])) / outer.count
+    copies = last[read_back[events.kind[last + 1]]]
+    held = np.bincount(np.searchsorted(outer.begins, copies, side="right"), minlength=outer.count + 1)[1:]
+    return len(copies) / outer.count if np.median(held) else 0.0

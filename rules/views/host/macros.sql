@@ -113,8 +113,22 @@ create macro is_wrapper(function) as
 create macro is_waiting_file(file) as
   regexp_matches(file, '/(threading|queue|selectors|socket|subprocess|multiprocessing/(connection|popen_fork))\.py$');
 
--- Whether a Python stack (frames, innermost first) was inside a data loader.
-create macro in_data_loader(frames) as len(list_filter(frames, lambda f: is_data_loader(f.file))) > 0;
+-- The frames of a Python stack that are the user's own code: not installed packages, not the standard library.
+create macro user_frames(frames) as
+  list_filter(
+    frames,
+    lambda f: f.file is not null and not regexp_matches(f.file, '/(site|dist)-packages/|/lib/python3|^<|^$|importlib')
+  );
+
+-- Whether a Python function yields the next item or batch, by Python's protocols or by the name it is given in loaders.
+create macro yields_input(function) as
+  regexp_matches(function, '^(__(iter|next|getitem|getitems)__|collate(_fn)?|(next|get|load|fetch)_batch)$');
+
+-- Whether a Python stack (frames, innermost first) was inside a data loader: a library's, or the user's own, in whose
+-- function the innermost frame of the user's lies.
+create macro in_data_loader(frames) as
+  len(list_filter(frames, lambda f: is_data_loader(f.file))) > 0
+    or coalesce(yields_input(user_frames(frames)[1].function), false);
 
 -- The user's own frame that called the outermost data loader of a Python stack; null outside data loaders.
 create macro loader_entry(frames) as
@@ -132,13 +146,6 @@ create macro loader_entry(frames) as
 -- Whether a stack was taken while Python wrote down the stack itself, as for a later message of an error.
 create macro writes_traceback(frames) as
   len(list_filter(frames, lambda f: regexp_matches(f.file, '(^|[/\\])traceback\.py$'))) > 0;
-
--- The frames of a Python stack that are the user's own code: not installed packages, not the standard library.
-create macro user_frames(frames) as
-  list_filter(
-    frames,
-    lambda f: f.file is not null and not regexp_matches(f.file, '/(site|dist)-packages/|/lib/python3|^<|^$|importlib')
-  );
 
 -- The innermost of these.
 create macro user_frame(frames) as user_frames(frames)[1];

@@ -54,6 +54,8 @@ held as (
   ) i on i.api_call = h.id
   asof left join launching l on h.thread = l.thread and l.start <= h.start
   join call t on t.id = h.id
+  -- it is as long as the copy, and the host knows no more after it
+  where not h.sends
   group by h.thread, t.iteration, l.seq
 ),
 -- the longest of an iteration's waits, and all of them together

@@ -55,9 +55,7 @@ copied_before as (
   from call c
   join call b on b.thread = c.thread and b.seq = c.seq - 1
   join copied p on p.api_call = b.id
-  where c.kind = 'sync'
-    and p.copy_kind in ('device_to_host', 'host_to_device')
-    and c.start - b."end" <= setting('host_work_ns')
+  where c.kind = 'sync' and p.copy_kind = 'device_to_host' and c.start - b."end" <= setting('host_work_ns')
 )
 select
   c.id as api_call,
@@ -76,11 +74,11 @@ select
     when m.copy_kind = 'device_to_host' then m.bytes
   end as read_bytes,
   coalesce(r.pageable, m.pageable, false) as pageable,
-  coalesce(c.kind = 'sync' and r.copy_kind = 'host_to_device', false) as sends
+  h.sends
 from call c
+join host_blocking_call h on h.id = c.id
 left join caused g on g.api_call = c.id
 left join inside i on i.api_call = c.id
 left join copied m on m.api_call = c.id
 left join copied_before r on r.api_call = c.id
-left join call_place l on l.api_call = c.id
-where c.id in (select id from host_blocking_call);
+left join call_place l on l.api_call = c.id;

@@ -51,24 +51,25 @@ helping as (
   group by o.thread
   having count(*) filter (k.kind in ('launch', 'graph_launch')) = 0 and count(*) filter (k.kind = 'copy') > 0
 ),
-helped as (
-  select
-    h.thread as helper,
-    h.asked_by as thread,
-    o.start,
-    o."end"
-  from outermost o
-  join helping h on h.asked_by = o.thread
-),
-asked as (
+together as (
   select
     o.*,
-    h.asked_by
+    h.asked_by,
+    max(if(h.asked_by is null, o."end", null)) over before as returned_before,
+    min(if(h.asked_by is null, o.start, null)) over after as called_after
   from outermost o
-  join helping h on h.thread = o.thread
-  asof left join helped b on o.thread = b.helper and o.start >= b.start
-  asof left join helped n on o.thread = n.helper and o.start <= n.start
-  where coalesce(b."end" <= o.start, true) and coalesce(n.start >= o."end", true)
+  left join helping h on h.thread = o.thread
+  where h.asked_by is not null or o.thread in (select asked_by from helping)
+  window before as (partition by coalesce(h.asked_by, o.thread) order by o.start), after as (
+    partition by coalesce(h.asked_by, o.thread)
+    order by o.start
+    range between current row and unbounded following
+  )
+),
+asked as (
+  select *
+  from together
+  where asked_by is not null and coalesce(returned_before <= start, true) and coalesce(called_after >= "end", true)
 )
 select
   o.id,

@@ -11,7 +11,7 @@ with launched as (
     *,
     count(*) filter (kind in ('launch', 'graph_launch')) over (partition by thread order by seq) as launches
   from call
-  where loop in (select loop from call where kind = 'load')
+  where loop in (select loop from call where kind = 'load' and loads_code(name))
 ),
 loading as (
   select
@@ -39,6 +39,16 @@ first_launch as (
   left join api_call a on a.id = o.api_call
   where o.kind = 'kernel'
   group by o.process, o.name
+),
+-- the next kernel that was not launched before is the one that the code was loaded for
+needed as (
+  select
+    b.thread,
+    b.iteration,
+    b.launches
+  from bounded b
+  asof join first_launch f on b.process = f.process and b.since <= f.time
+  where f.time < b.until
 )
 select
   c.id as api_call,
@@ -46,6 +56,5 @@ select
   c.iteration,
   c."end" - c.segment_start as ns
 from launched c
-join bounded b on b.thread = c.thread and b.iteration = c.iteration and b.launches = c.launches
-where loads_code(c.name)
-  and exists (select 1 from first_launch f where f.process = b.process and f.time >= b.since and f.time < b.until);
+join needed n on n.thread = c.thread and n.iteration = c.iteration and n.launches = c.launches
+where loads_code(c.name);

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from gpudiag import prepare
 from gpudiag.authoring.case_store import views_for
 from gpudiag.authoring.cases import fill
 from gpudiag.library.catalogue import Library
 from gpudiag.library.load import load
+from gpudiag.loops import detect
+from gpudiag.selection import apply
 from gpudiag.selection.spec import ALL, Selection
 from gpudiag.store import database
 
@@ -31,19 +31,53 @@ def opened(
     *views: str,
     settings: Mapping[str, float] | None = None,
     selection: Selection = ALL,
+    alone: bool = False,
 ) -> Iterator[database.Connection]:
     """A store of these rows with loops found (unless the case gives iterations) and with the packaged views named.
 
     selection: the part of them that is left.
+    alone: a store of its own, for what has transactions or cursors.
     """
-    known = library().with_overrides({f"settings.{name}": value for name, value in (settings or {}).items()})
-    con = database.create(small=True)
+    changed = tuple((settings or {}).items())
+    con = _made(changed) if alone or _shared(changed) in _BUSY else _shared(changed)  # a test may compare two stores
+    _BUSY.append(con)
+    if not alone:
+        con.execute("begin")
     try:
-        fill(con, case, known)
-        prepare.prepare(con, replace(known, views=_views(views)), selection=selection)
+        fill(con, case, _library(changed))
+        if con.execute("select not exists (from loop) and not exists (from iteration)").fetchall() == [(True,)]:
+            detect.detect(con, apply.apply(con, selection))
+        database.load_views(con, _views(views), side_by_side=False, with_macros=False)
         yield con
     finally:
-        con.close()
+        _BUSY.remove(con)
+        if con is _shared(changed):
+            con.execute("rollback")
+        else:
+            con.close()
+
+
+_BUSY: list[database.Connection] = []
+
+
+@cache
+def _shared(settings: tuple[tuple[str, float], ...]) -> database.Connection:
+    """The store that tests share, with the macros and without rows: what a test adds, it does in a transaction that is
+    rolled back. To make a store takes longer than most tests.
+    """
+    return _made(settings)
+
+
+def _made(settings: tuple[tuple[str, float], ...]) -> database.Connection:
+    known = _library(settings)
+    con = database.create(small=True)
+    database.load_settings(con, known.setting_values)
+    database.load_macros(con, known.views)
+    return con
+
+
+def _library(settings: tuple[tuple[str, float], ...]) -> Library:
+    return library().with_overrides({f"settings.{name}": value for name, value in settings})
 
 
 @cache

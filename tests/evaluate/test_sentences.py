@@ -62,7 +62,7 @@ def test_without_a_loop_nobody_speaks_of_iterations() -> None:
     headline, text = summary(case, "A01")
     assert "iteration" not in headline + text
     assert "20 times in the recorded work" in text
-    with opened(case, *every_view()) as con:
+    with opened(case, *every_view(), alone=True) as con:
         report = build_report(con, library(), {})
     assert "in the recorded work" in next(finding.message for finding in report.findings if finding.code == "A01")
 
@@ -84,7 +84,7 @@ def every_view() -> list[str]:
 def fixes(case: Case) -> list[tuple[str, str]]:
     """Remedies of A02, with the framework that each is written for."""
     known = library()
-    with opened(case, *every_view()) as con:
+    with opened(case, *every_view(), alone=True) as con:
         report = build_report(con, known, {})
     found = next(finding for finding in (*report.findings, *report.minor) if finding.code == "A02")
     return [(remedy.id, remedy.framework) for remedy in found.remedies]

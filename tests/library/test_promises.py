@@ -23,7 +23,11 @@ def writers(table: str) -> list[str]:
         rf'insert into \\?"?{table}\b(?!_)|\b(?:append|_append|_insert)\(\s*(?:\w+\.)?con,\s*"{table}"'
         rf'|capture\.con,\s*"{table}"'
     )
-    found = [file.name for file, text in SOURCES.items() if file.name != "tables.py" and re.search(put, text)]
+    found = [
+        file.name
+        for file, text in SOURCES.items()
+        if file.name != "tables.py" and table in text and re.search(put, text)
+    ]
     return [*found, "nsys_ids.py"] if table in nsys_ids._SAVED else found
 
 
@@ -47,7 +51,7 @@ def users(table: str) -> list[str]:
     known = library()
     texts = {f"view {name}": sql for name, sql in known.views} | {rule.code: rule.query for rule in known.rules}
     texts |= {file.name: text for file, text in SOURCES.items() if "ingest" not in file.parts}
-    return [name for name, text in texts.items() if selects.search(text)]
+    return [name for name, text in texts.items() if table in text.lower() and selects.search(text)]
 
 
 @pytest.mark.slow

@@ -112,7 +112,7 @@ def test_the_options_of_a_selection_ask_for_the_same() -> None:
 def test_what_overlaps_the_range_is_kept_with_its_calls(behind: int) -> None:
     """behind: how much later than usual the GPU works."""
     steps = tuple((name, call, begin + behind, took) for name, call, begin, took in STEP)
-    with part(launched(40, 100, *steps)) as con:
+    with opened(launched(40, 100, *steps), alone=True) as con:
 
         @settings(max_examples=10)
         @given(st.integers(0, 4100), st.integers(1, 2000))

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from evaluation.packed import stored
+from evaluation.packed import is_page, page, stored
 from gpudiag.library.catalogue import Library
 from gpudiag.library.load import load
 
@@ -63,7 +63,7 @@ class Case:
     @property
     def joined(self) -> bool:
         """Return whether a timeline and a kernel page are given together."""
-        return len({path.name.endswith(".csv.xz") for path in self.captures}) > 1
+        return len({is_page(path) for path in self.captures}) > 1
 
     @property
     def taken(self) -> bool:
@@ -78,7 +78,7 @@ class Case:
     @property
     def kernel_page(self) -> bool:
         """Return whether the capture is an Nsight Compute page."""
-        return self.capture.name.endswith(".csv.xz")
+        return is_page(self.capture)
 
 
 @cache
@@ -136,7 +136,7 @@ def _cases_of(slug: str, document: dict[str, Any]) -> list[Case]:
         stem, folder = variant.replace(":", "-"), CAPTURES / slug
         ranks = [f".rank{rank}" for rank in range(document["ranks"])] if document.get("ranks", 1) > 1 else [""]
         timelines = tuple(stored(folder / f"{stem}{rank}") for rank in ranks)
-        page = folder / f"{stem}.raw.csv.xz"
+        profile = page(folder / f"{stem}.raw.csv")
         facts = {
             "slug": slug,
             "variant": variant,
@@ -146,11 +146,11 @@ def _cases_of(slug: str, document: dict[str, Any]) -> list[Case]:
             "expect": expect,
             "sampled": (WORKLOADS / f"{slug}.py").exists() and about.get("python_sampling", True),
         }
-        found.append(Case(captures=(page,) if kernel else timelines, **facts))
+        found.append(Case(captures=(profile,) if kernel else timelines, **facts))
         if about["role"] != "slow" and "ncu" in about["captures"]:  # the kernel page tempts as much as the timeline
-            found.append(Case(captures=(page,), **facts))
+            found.append(Case(captures=(profile,), **facts))
         if about["role"] != "fixed" and {"nsys", "ncu"} <= set(about["captures"]) and document.get("ranks", 1) == 1:
-            found.append(Case(captures=(*timelines, page), **facts))
+            found.append(Case(captures=(*timelines, profile), **facts))
         if variant in document.get("no_nvtx", []):
             found.append(Case(captures=(stored(folder / f"{stem}.no-nvtx"),), annotated=False, **facts))
     return found

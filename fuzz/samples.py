@@ -207,15 +207,15 @@ def make(folder: Path, corpus: Path | None, few: bool) -> None:
     """Write every sample below the folder, a folder a kind. Run by a process of its own: it starts threads."""
     for kind in ("exports", "pages", "parquet", "reports", "baselines", "ncu-rep", "traces", "smi", "cprofile"):
         (folder / kind).mkdir()
-    from evaluation.packed import plain, stored  # numpy starts threads
+    from evaluation.packed import page, plain, stored  # numpy starts threads
 
     for name in EXPORTS[: 5 if few else None]:
         content = plain(stored(CAPTURES / name)).read_bytes()
         (folder / "exports" / f"{name.replace('/', '.')}.sqlite").write_bytes(small_export(content))
     for name in PAGES[: 2 if few else None]:
-        for page in ("raw", "details"):
-            made = small_page(unpacked(CAPTURES / f"{name}.{page}.csv.xz"))
-            (folder / "pages" / f"{name.replace('/', '.')}.{page}.csv").write_bytes(made)
+        for kind in ("raw", "details"):
+            made = small_page(plain(page(CAPTURES / f"{name}.{kind}.csv")).read_bytes())
+            (folder / "pages" / f"{name.replace('/', '.')}.{kind}.csv").write_bytes(made)
     for name in TRACES[: 2 if few else None]:
         made = small_trace(plain(stored(CAPTURES / f"{name}.pt.trace")).read_bytes())
         (folder / "traces" / f"{name.replace('/', '.')}.json").write_bytes(made)

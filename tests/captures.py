@@ -9,8 +9,13 @@ __all__ = ["labelled", "named", "report_of"]
 
 
 def named(name: str) -> Path:
-    """Return a file that gpudiag reads: one in fixtures/captures, or the timeline whose name has no ending."""
+    """Return a file that gpudiag reads: one in fixtures/captures, or the timeline whose name has no ending.
+
+    A page of Nsight Compute is named `<program>/<variant>.raw.csv`.
+    """
     place = corpus.CAPTURES / name
+    if name.endswith(".raw.csv"):
+        return packed.opened(packed.page(place))
     return place if place.exists() else packed.recording(place)
 
 

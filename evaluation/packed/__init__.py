@@ -8,8 +8,9 @@ the same order, and values of the same types. `python -m evaluation.packed` pack
 * texts by their place in the file's list, and that list by places in fixtures/texts.xz, which all files share.
 
 `<variant>.pt.trace.columns` holds a trace of torch.profiler in the same way (`traces.py`): it gives back JSON with the
-same events in the same order, each with its keys in their order. A folder, `<variant>.parquetdir`, is kept as
-`.tar.xz`. `opened` unpacks a file once in a checkout, into build/recordings.
+same events in the same order, each with its keys in their order. `<variant>.raw.csv.page` holds a page of Nsight
+Compute (`pages.py`). A folder, `<variant>.parquetdir`, is kept as `.tar.xz`. `opened` unpacks a file once in a
+checkout, into build/recordings.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from evaluation.packed import database, fileformat, traces
+from evaluation.packed import database, fileformat, pages, traces
 
 PACKED, EXPORT = ".columns", ".sqlite.xz"
 TRACE, TRACE_EXPORT = ".pt.trace", ".json.xz"  # before PACKED, and what a trace as it was recorded has instead
 UNPACKED = Path(__file__).resolve().parents[2] / "build" / "recordings"
 
+PAGE, PAGE_EXPORT = ".page", ".xz"  # after `<variant>.raw.csv`
 FOLDER = ".tar.xz"  # after the name of a folder, such as `slow.parquetdir`
 
 
@@ -53,6 +55,17 @@ def stored(place: Path) -> Path:
     return packed if packed.exists() else place.with_name(place.name + export)
 
 
+def is_page(recording: Path) -> bool:
+    """Return whether a file is a page of Nsight Compute, packed or not."""
+    return recording.name.removesuffix(PAGE).removesuffix(PAGE_EXPORT).endswith(".csv")
+
+
+def page(place: Path) -> Path:
+    """Return the file that is kept of a page of Nsight Compute, which is named `<variant>.raw.csv`."""
+    packed = place.with_name(place.name + PAGE)
+    return packed if packed.exists() else place.with_name(place.name + PAGE_EXPORT)
+
+
 def recordings(folder: Path) -> list[Path]:
     """Return the files kept of all timelines of nsys in a folder and below, packed or as exported, by name."""
     found = [*folder.rglob(f"*{PACKED}"), *folder.rglob(f"*{EXPORT}")]
@@ -72,23 +85,26 @@ def _named(recording: Path) -> Path:
 
 def opened(file: Path) -> Path:
     """Return a file that gpudiag reads: what a packed recording holds; any other file is returned as it is."""
-    return plain(file) if file.name.endswith((PACKED, FOLDER)) else file
+    return plain(file) if file.name.endswith((PACKED, PAGE, FOLDER)) else file
 
 
 @cache
 def plain(file: Path) -> Path:
-    """Return the database, trace or folder of a recording, packed or not, for those who read it themselves."""
+    """Return the database, trace, page or folder of a recording, packed or not, for those who read it themselves."""
     data = file.read_bytes()
+    place = UNPACKED / hashlib.sha256(data).hexdigest()[:16]
     if file.name.endswith(FOLDER):
-        return _folder(file, UNPACKED / hashlib.sha256(data).hexdigest()[:16] / file.name.removesuffix(FOLDER))
-    unpacked = (
-        UNPACKED / hashlib.sha256(data).hexdigest()[:16] / f"{stem(file)}{'.json' if is_trace(file) else '.sqlite'}"
+        return _folder(file, place / file.name.removesuffix(FOLDER))
+    unpacked = place / (
+        file.stem if is_page(file) else f"{stem(file)}.json" if is_trace(file) else f"{stem(file)}.sqlite"
     )
     if not unpacked.exists():
         unpacked.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=unpacked.parent) as scratch:
             unfinished = Path(scratch, unpacked.name)
-            if not file.name.endswith(PACKED):
+            if file.name.endswith(PAGE):
+                unfinished.write_text(pages.load(data), "utf-8", newline="")
+            elif not file.name.endswith(PACKED):
                 unfinished.write_bytes(lzma.decompress(data))
             elif is_trace(file):
                 unfinished.write_text(json.dumps(traces.load(data)), "utf-8")

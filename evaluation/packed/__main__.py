@@ -2,13 +2,14 @@
 
     python -m evaluation.packed pack FILE.sqlite.xz…         # each becomes FILE.columns
     python -m evaluation.packed pack FILE.pt.trace.json.xz…  # each becomes FILE.pt.trace.columns
+    python -m evaluation.packed pack FILE.raw.csv.xz…        # each becomes FILE.raw.csv.page
     python -m evaluation.packed pack FOLDER.parquetdir…      # each becomes FOLDER.parquetdir.tar.xz
     python -m evaluation.packed unpack FILE.columns… [--to FOLDER]
     python -m evaluation.packed texts FILE…                  # before the first packing: what they have in common
 
 A packed file is read back and compared with the export, value by value and type by type, before the export goes: a
-trace with its events and keys in their order, each value as JSON writes it. Recordings that pages name,
-and those that readers are tested on as profilers write them, stay as they are.
+trace with its events and keys in their order, each value as JSON writes it; a page of Nsight Compute byte by byte.
+Recordings that the documentation names, and those that readers are tested on as profilers write them, stay as they are.
 """
 
 from __future__ import annotations
@@ -28,11 +29,15 @@ from evaluation.packed import (
     EXPORT,
     FOLDER,
     PACKED,
+    PAGE,
+    PAGE_EXPORT,
     TRACE_EXPORT,
     database,
     fileformat,
+    is_page,
     is_trace,
     opened,
+    pages,
     stem,
     tables,
     texts,
@@ -49,12 +54,18 @@ KEPT = {
     # small ones that tests and benchmarks read as a user would
     "dependent_gather/slow", "game_of_life_small/slow", "healthy_low_occupancy_gemm/healthy", "histogram/fixed",
     "histogram/slow", "launch_bound_fp32/slow", "transpose/fixed", "transpose/slow-naive",
+    "dependent_gather/slow.raw.csv", "dependent_gather/fixed.raw.csv", "transpose/slow-naive.raw.csv",
 }  # fmt: skip
 
 
 def kept(file: Path) -> bool:
     """Return whether a recording stays as it was exported."""
-    return f"{file.parent.name}/{stem(file)}" in KEPT and file.parent.parent.name == "captures"
+    return f"{file.parent.name}/{_named(file)}" in KEPT and file.parent.parent.name == "captures"
+
+
+def _named(file: Path) -> str:
+    """Return a file's name as in KEPT."""
+    return file.stem if is_page(file) else stem(file)
 
 
 def typed(read: Database) -> list[object]:
@@ -67,8 +78,11 @@ def pack(file: Path) -> tuple[Path, int, int]:
     """Replace an export by its columns; returns the new file, and the bytes before and after."""
     if file.is_dir():
         return _archive(file)
-    target = file.with_name(f"{stem(file)}{PACKED}")
-    data = _columns_of_trace(file) if is_trace(file) else _columns_of_export(file)
+    if is_page(file):
+        target, data = file.with_name(f"{_named(file)}{PAGE}"), _packed_page(file)
+    else:
+        target = file.with_name(f"{stem(file)}{PACKED}")
+        data = _columns_of_trace(file) if is_trace(file) else _columns_of_export(file)
     target.write_bytes(data)
     size = file.stat().st_size
     file.unlink()
@@ -93,6 +107,14 @@ def _archive(folder: Path) -> tuple[Path, int, int]:
     return target, size, target.stat().st_size
 
 
+def _packed_page(file: Path) -> bytes:
+    before = lzma.decompress(file.read_bytes())
+    data = pages.dump(before.decode())
+    if pages.load(data).encode() != before:
+        raise SystemExit(f"{file}: the packed page differs; the page stays.")
+    return data
+
+
 def _columns_of_trace(file: Path) -> bytes:
     before = json.loads(lzma.decompress(file.read_bytes()))
     data = traces.dump(before)
@@ -114,8 +136,9 @@ def _columns_of_export(file: Path) -> bytes:
 
 
 def unpack(file: Path, folder: Path | None) -> Path:
-    """Write a packed recording as an export again, or as a trace, in xz."""
-    target = (folder or file.parent) / f"{stem(file)}{TRACE_EXPORT if is_trace(file) else EXPORT}"
+    """Write a packed recording as an export again, or as a trace or a page, in xz."""
+    ending = PAGE_EXPORT if is_page(file) else TRACE_EXPORT if is_trace(file) else EXPORT
+    target = (folder or file.parent) / f"{stem(file)}{ending}"
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(lzma.compress(opened(file).read_bytes(), preset=6))
     return target
@@ -151,7 +174,10 @@ def main() -> int:
     exports = [file for file in args.files if not kept(file)]
     with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         if args.action == "texts":
-            print(f"{texts.add(pool.map(texts_of, exports))} texts more in {texts.FILE}")
+            others = [file for file in exports if not is_page(file)]
+            print(f"{texts.add(pool.map(texts_of, others))} texts more in {texts.FILE}")
+            found = (lzma.decompress(file.read_bytes()).decode() for file in exports if is_page(file))
+            print(f"{pages.add(found)} metrics more in {pages.FILE}")
             return 0
         sizes = []
         for target, before, after in pool.map(pack, exports):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from captures import report_of
+from captures import named, report_of
 from gpudiag.authoring import scaffold
 from gpudiag.authoring.trial import Trial
 from gpudiag.authoring.trial_page import page
@@ -17,8 +17,8 @@ from gpudiag.evaluate.engine import PLACEHOLDER
 from gpudiag.library import load as library
 from paths import ROOT
 
-PAGE = ROOT / "fixtures/captures/matmul_tail_wave/slow.raw.csv.xz"
-OCCUPANCY = ROOT / "fixtures/captures/occupancy_shared_memory/slow.raw.csv.xz"
+PAGE = named("matmul_tail_wave/slow.raw.csv")
+OCCUPANCY = named("occupancy_shared_memory/slow.raw.csv")
 TIMELINE = ROOT / "fixtures/captures/item_every_stage/slow.sqlite.xz"
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from captures import named
 from evaluation.packed import recording
 from gpudiag.capture.ncu import kernel_pass
 from gpudiag.cli import main
@@ -44,7 +45,7 @@ def timeline(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine whose nsys gives a real timeline, and whose driver lets everybody read counters."""
     folder = CAPTURES / "column_sums"
     (place / "exported").write_bytes(recording(folder / "slow").read_bytes())
-    (place / "page.csv").write_bytes(lzma.decompress((folder / "slow.raw.csv.xz").read_bytes()))
+    (place / "page.csv").write_bytes(named("column_sums/slow.raw.csv").read_bytes())
     monkeypatch.setattr(kernel_pass, "_DRIVER", place / "params")
     ncu(place, WRITES)
     return place

@@ -6,7 +6,7 @@ import pytest
 
 from captures import labelled, report_of
 from evaluation.corpus import Case
-from evaluation.packed import stem
+from evaluation.packed import page, stem
 from evaluation.scoring import score
 from gpudiag.model import Finding, Report
 
@@ -32,7 +32,7 @@ def test_the_cause_is_gone_or_far_smaller_once_fixed(case: Case) -> None:
         before = claimed(report_of(*slow.captures), top)
         captures = case.captures
         if slow.kernel_page:
-            captures = tuple(path.with_name(f"{stem(path)}.raw.csv.xz") for path in captures)
+            captures = tuple(page(path.with_name(f"{stem(path)}.raw.csv")) for path in captures)
         after = claimed(report_of(*captures), top)
         assert after <= before / 2, f"{top} claimed {before:.3g} ms before the fix and still {after:.3g} ms after it"
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.packed import __main__ as command
-from evaluation.packed import database, fileformat, plain, recording, recordings, stem, stored
+from evaluation.packed import database, fileformat, is_page, plain, recording, recordings, stem, stored
 from evaluation.packed.database import CannotPackError
 from paths import CAPTURES
 
@@ -106,8 +106,10 @@ def test_a_recording_packed_by_the_command_comes_back(tmp_path: Path) -> None:
 
 
 def test_recordings_that_stay_are_kept_as_exports() -> None:
-    files = [*CAPTURES.glob("*/*.sqlite.xz"), *CAPTURES.glob("*/*.pt.trace.json.xz")]
-    assert sorted(f"{file.parent.name}/{stem(file)}" for file in files) == sorted(command.KEPT)
+    files = [*CAPTURES.glob("*/*.sqlite.xz"), *CAPTURES.glob("*/*.pt.trace.json.xz"), *CAPTURES.glob("*/*.raw.csv.xz")]
+    assert sorted(f"{file.parent.name}/{file.stem if is_page(file) else stem(file)}" for file in files) == sorted(
+        command.KEPT
+    )
 
 
 def test_what_cannot_come_back_is_refused(tmp_path: Path) -> None:

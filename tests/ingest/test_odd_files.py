@@ -21,6 +21,7 @@ from pathlib import Path
 
 import pytest
 
+from captures import named
 from evaluation.corpus import CAPTURES
 from evaluation.packed import recording
 from gpudiag.errors import GpudiagError
@@ -272,7 +273,7 @@ def test_a_file_given_twice(capture: Path, tmp_path: Path) -> None:
 @pytest.mark.capture
 def test_both_pages_of_a_kernel_report_are_one(tmp_path: Path) -> None:
     folder = CAPTURES / "attention_materialised"
-    pages = [folder / "slow.raw.csv.xz", folder / "slow.details.csv.xz"]
+    pages = [named("attention_materialised/slow.raw.csv"), folder / "slow.details.csv.xz"]
     con = create(small=True)
     for page in pages:
         ingest(page, con, tmp_path)
@@ -284,7 +285,7 @@ def test_both_pages_of_a_kernel_report_are_one(tmp_path: Path) -> None:
         con.execute("select count(*) from kernel_rule semi join kernel_profile p on p.id = profile").fetchall() == ruled
     )
     assert con.execute("select 1 from kernel_metric group by profile, metric having count(*) > 1").fetchall() == []
-    other = [pages[0], CAPTURES / "attention_materialised" / "fixed.raw.csv.xz"]
+    other = [pages[0], named("attention_materialised/fixed.raw.csv")]
     con = create(small=True)
     for page in other:
         ingest(page, con, tmp_path)

@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 import pytest
 
-from evaluation.corpus import CAPTURES
+from captures import named
 from gpudiag.diagnosis import kernels, run_summary, verdict
 from gpudiag.errors import GpudiagError
 from gpudiag.ingest import ingest
@@ -193,7 +193,7 @@ def test_operations_of_each_of_many_streams() -> None:
 
 @pytest.mark.capture
 def test_a_page_of_more_kernels_than_a_report_describes(monkeypatch: pytest.MonkeyPatch) -> None:
-    page = CAPTURES / "attention_materialised" / "slow.raw.csv.xz"
+    page = named("attention_materialised/slow.raw.csv")
     uncached = Options(cached=False)
     every = explain([page], uncached).run.kernels
     for module in (kernels, verdict):

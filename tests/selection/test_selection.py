@@ -447,7 +447,7 @@ def test_neither_a_saved_report_nor_kernel_profiles_can_be_cut(tmp_path: Path) -
     done = run("explain", str(saved), "--range", "1s:")
     assert (done.exit_code, done.stdout) == (2, "")
     assert "saved report" in done.stderr
-    profile = CAPTURES / "healthy_low_occupancy_gemm" / "healthy.raw.csv.xz"
+    profile = named("healthy_low_occupancy_gemm/healthy.raw.csv")
     done = run("explain", str(profile), "--device", "0")
     assert (done.exit_code, done.stdout) == (2, "")
     assert "always read whole" in done.stderr

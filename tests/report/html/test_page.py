@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import samples
-from captures import report_of
+from captures import named, report_of
 from evaluation.corpus import CAPTURES
 from evaluation.packed import recording
 from gpudiag import pipeline
@@ -235,7 +235,7 @@ def test_the_script_can_tell_where_each_slice_starts() -> None:
 
 @pytest.mark.capture
 def test_a_kernel_is_drawn_at_its_intensity_and_bandwidth() -> None:
-    report = report_of(CAPTURES / "stencil_spills" / "slow.raw.csv.xz")
+    report = report_of(named("stencil_spills/slow.raw.csv"))
     drawing = roofline(report.run.kernels)
     assert drawing
     (roof,) = drawing.roofs

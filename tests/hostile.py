@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
@@ -64,6 +63,7 @@ NAMES = {
 }
 
 
+@cache
 def report_of(name: str) -> Report:
     """A synthetic report in which the traced program named everything so, and a saved report says so everywhere."""
     base = samples.launch_bound()
@@ -104,6 +104,7 @@ def _stalls(name: str) -> tuple[Stall, ...]:
     return (Stall(name=name, share=0.7, means=name, cure=name),)
 
 
+@cache
 def authored_by(name: str) -> Report:
     """A saved report that carries the name where rules and remedies have Markdown of their own."""
     text = f"{name}\n\nAfterwards {name}"
@@ -160,14 +161,14 @@ def texts(value: Any, place: Path = ()) -> Iterator[Path]:
             yield from texts(item, (*place, key))
 
 
-def put(content: Any, place: Path, text: str) -> Any:
-    """A copy with another text at this place."""
-    made = copy.deepcopy(content)
-    holder = made
+def put(content: Any, place: Path, text: str) -> str:
+    """Write another text at this place; returns the one that was there."""
+    holder = content
     for key in place[:-1]:
         holder = holder[key]
+    before: str = holder[place[-1]]
     holder[place[-1]] = text
-    return made
+    return before
 
 
 @cache
@@ -178,15 +179,18 @@ def free_texts() -> tuple[Path, ...]:
     for place in texts(content):
         if AUTHORED & set(place) or ("remedies" in place and place[-1] == "text"):
             continue
+        before = put(content, place, "x")
         with suppress(ValidationError):
-            Report.model_validate(put(content, place, "x"))
+            Report.model_validate(content)
             found.append(place)
+        put(content, place, before)
     return tuple(found)
 
 
+@cache
 def everywhere(name: str) -> Report:
     """A saved report with this text wherever one may stand."""
     content = whole()
     for place in free_texts():
-        content = put(content, place, name)
+        put(content, place, name)
     return Report.model_validate(content)

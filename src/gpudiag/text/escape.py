@@ -9,6 +9,7 @@ Markdown that rules and remedies are written in.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 NAME_LIMIT = 90
 COMMAND_LIMIT = 400
@@ -62,6 +63,7 @@ def middle(text: str, limit: int) -> str:
     return f"{text[:head]}…{text[len(text) - (limit - 1 - head) :]}"
 
 
+@lru_cache(maxsize=1024)
 def short_name(name: str, limit: int = NAME_LIMIT) -> str:
     """A readable short form of a long C++ name: no signature, then no nested template arguments or namespaces."""
     if len(name) <= limit:

@@ -12,6 +12,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
+from evaluation import kept_reports
 from evaluation.scoring import WORTH
 from evaluation.wild.corpus import Label
 from gpudiag.errors import GpudiagError
@@ -96,6 +97,7 @@ def judge(label: Label) -> Score:
     """Explain a recording as a user would, once more with the unprofiled time, and compare with its label."""
     with opened(label) as (con, rules):
         report = build_report(con, rules, {})
+        kept_reports.keep((label.capture,), report)
         found = loop_found(con, report)
         own = own_ms(con, label.ticks, found)
         timed, refused = None, ""

@@ -9,7 +9,7 @@ import pytest
 
 from captures import labelled, report_of
 from evaluation.corpus import ROOT, Case
-from evaluation.packed import recording, stored
+from evaluation.packed import recording
 from gpudiag.model import vocabulary
 from gpudiag.report.markdown import render
 from timelines import library, rows
@@ -78,7 +78,7 @@ def test_the_budget_is_the_tree_in_fewer_words() -> None:
 
 @pytest.mark.capture
 def test_unexplained_time_is_shown_with_what_the_host_did() -> None:
-    report = report_of(stored(WILD / "lightning_resnet.none"))
+    report = report_of(recording(WILD / "lightning_resnet.none"))
     loop = report.run.loops[0]
     left = {name: leaf.share - leaf.claimed for name, leaf in loop.tree.items() if name != "computing"}
     assert sum(left.values()) > library().setting_values["min_unclaimed_share"]
@@ -94,10 +94,10 @@ def test_unexplained_time_is_shown_with_what_the_host_did() -> None:
 
 @pytest.mark.capture
 def test_unexplained_time_leaves_the_causes_of_its_kind_open() -> None:
-    explained = report_of(stored(WILD / "cg_solver.none"))
+    explained = report_of(recording(WILD / "cg_solver.none"))
     assert not any(loop.unclaimed for loop in explained.run.loops)
     assert "D05" in explained.clear
-    unexplained = report_of(stored(WILD / "lightning_resnet.none"))
+    unexplained = report_of(recording(WILD / "lightning_resnet.none"))
     assert "host_work" in [one.leaf for one in unexplained.run.loops[0].unclaimed]
     assert "D05" not in unexplained.clear
     [rule] = [one for one in unexplained.not_evaluated if one.code == "D05"]
@@ -106,7 +106,7 @@ def test_unexplained_time_leaves_the_causes_of_its_kind_open() -> None:
 
 @pytest.mark.capture
 def test_a_note_explains_code_that_is_loaded_once() -> None:
-    report = report_of(stored(WILD / "triton_moe.experts_by_mask"))
+    report = report_of(recording(WILD / "triton_moe.experts_by_mask"))
     [note] = [one for one in report.notes if one.code == "Q18"]
     leaf = report.run.loops[0].tree["compiling"]
     assert note.share == pytest.approx(leaf.claimed)
@@ -116,7 +116,7 @@ def test_a_note_explains_code_that_is_loaded_once() -> None:
 
 @pytest.mark.slow
 def test_time_that_findings_claim_a_little_of_names_its_line() -> None:
-    loop = report_of(stored(WILD / "hf_trainer_gpt2.param_norms")).run.loops[0]
+    loop = report_of(recording(WILD / "hf_trainer_gpt2.param_norms")).run.loops[0]
     assert 0 < loop.tree["submitting"].claimed < 0.5 * loop.tree["submitting"].share
     [launching] = [one for one in loop.unclaimed if one.leaf == "submitting"]
     assert launching.large
@@ -126,14 +126,14 @@ def test_time_that_findings_claim_a_little_of_names_its_line() -> None:
 
 @pytest.mark.slow
 def test_a_loader_that_pins_in_a_thread_is_explained() -> None:
-    loop = report_of(stored(WILD / "accelerate_vit.none")).run.loops[0]
+    loop = report_of(recording(WILD / "accelerate_vit.none")).run.loops[0]
     assert loop.tree["input"].share > 0.1
     assert "input" not in [one.leaf for one in loop.unclaimed if one.large]
 
 
 @pytest.mark.slow
 def test_a_gain_beyond_its_leaf_has_a_reason() -> None:
-    report = report_of(stored(WILD / "hf_trainer_gpt2.param_norms"))
+    report = report_of(recording(WILD / "hf_trainer_gpt2.param_norms"))
     tree, most = report.run.loops[0].tree, library().setting_values["more_than_leaf"]
     placed = [finding for finding in report.findings if finding.leaf]
     assert report.findings[0].leaf == "sync"

@@ -138,7 +138,7 @@ def _columns_of_export(file: Path) -> bytes:
 def unpack(file: Path, folder: Path | None) -> Path:
     """Write a packed recording as an export again, or as a trace or a page, in xz."""
     ending = PAGE_EXPORT if is_page(file) else TRACE_EXPORT if is_trace(file) else EXPORT
-    target = (folder or file.parent) / f"{stem(file)}{ending}"
+    target = (folder or file.parent) / f"{_named(file)}{ending}"
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(lzma.compress(opened(file).read_bytes(), preset=6))
     return target

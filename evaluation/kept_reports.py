@@ -58,5 +58,6 @@ def keep(paths: Iterable[Path], report: Report, iteration_ms: float | None = Non
 def _place(paths: Iterable[Path], iteration_ms: float | None) -> Path | None:
     if not (folder := os.environ.get(VARIABLE)):
         return None
-    named = [*map(str, paths), *([] if iteration_ms is None else [f"{iteration_ms!r} ms"])]
+    files = (str(packed.opened(path)) for path in paths)  # packed or not, it is the same capture
+    named = [*files, *([] if iteration_ms is None else [f"{iteration_ms!r} ms"])]
     return Path(folder, hashlib.sha256("\n".join(named).encode()).hexdigest())

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import lzma
 from pathlib import Path
 
 import pytest
 
+from evaluation.packed import page, plain
 from gpudiag.ingest.ncu import reader
 from gpudiag.store import database
 from paths import CAPTURES
 
 pytestmark = pytest.mark.capture
 
-PAIRS = sorted(
-    path
-    for path in CAPTURES.glob("*/*.details.csv.xz")
-    if path.with_name(path.name.replace(".details.", ".raw.")).exists()
-)
+PAIRS = sorted(CAPTURES.glob("*/*.details.csv.xz"))
 
 
-def profiles(path: Path, folder: Path) -> tuple[list[tuple[object, ...]], dict[tuple[int, str], float]]:
+def profiles(path: Path) -> tuple[list[tuple[object, ...]], dict[tuple[int, str], float]]:
     """The launches of a page, and its numeric metrics by (launch, name)."""
-    page = folder / path.stem
-    page.write_bytes(lzma.decompress(path.read_bytes()))
-    con = database.create()
-    reader.read(page, con)
+    con = database.create(small=True)
+    reader.read(plain(path), con)
     launches = con.execute(
         "select id, name, cc, grid, block, process, stream from kernel_profile order by id"
     ).fetchall()
@@ -33,11 +27,10 @@ def profiles(path: Path, folder: Path) -> tuple[list[tuple[object, ...]], dict[t
     return launches, {(at, name): value for at, name, value in metrics}
 
 
-@pytest.mark.skipif(not PAIRS, reason="no Nsight Compute captures in this tree")
 @pytest.mark.parametrize("path", PAIRS, ids=lambda path: f"{path.parent.name}/{path.name.split('.')[0]}")
-def test_details_and_raw_page_agree_within_rounding(path: Path, tmp_path: Path) -> None:
-    launches, details = profiles(path, tmp_path)
-    same_launches, raw = profiles(path.with_name(path.name.replace(".details.", ".raw.")), tmp_path)
+def test_details_and_raw_page_agree_within_rounding(path: Path) -> None:
+    launches, details = profiles(path)
+    same_launches, raw = profiles(page(path.with_name(path.name.replace(".details.csv.xz", ".raw.csv"))))
     assert launches == same_launches
     named = {key: value for key, value in details.items() if not key[1].startswith("label:")}
     assert len(named) > 50 * len(launches)

@@ -60,7 +60,7 @@ counted as (
     "end",
     duration_ns,
     api_call,
-    count(*) filter (class = 'compute') over (partition by device order by start, op) as kernels
+    count(case when class = 'compute' then 1 end) over (partition by device order by start, op) as kernels
   from loop_gpu_op
   where loop in (select loop from loop_gpu_op where class = 'communication')
 ),

@@ -28,7 +28,7 @@ placed as (
     m.bytes,
     w.start,
     w."end",
-    max(w."end") filter (where m.op is not null) over (
+    max(case when m.op is not null then w."end" end) over (
       d rows between unbounded preceding and 1 preceding
     ) as earlier_end,
     last_value(case when m.op is null then w.op end ignore nulls) over d as kernel,

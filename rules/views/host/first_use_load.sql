@@ -9,7 +9,7 @@ create view first_use_load as
 with launched as (
   select
     *,
-    count(*) filter (kind in ('launch', 'graph_launch')) over (partition by thread order by seq) as launches
+    count(case when kind in ('launch', 'graph_launch') then 1 end) over (partition by thread order by seq) as launches
   from call
   where loop in (select loop from call where kind = 'load' and loads_code(name))
 ),

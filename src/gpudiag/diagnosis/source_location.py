@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import duckdb
@@ -18,7 +20,6 @@ _Votes = tuple[str, int | None, str | None, int]
 """A line and how many samples were in it."""
 
 _LINES = 5  # lines a place: more is a listing, not a pointer
-_UNKNOWN_LINE = "if(line is null, function, null)"  # where a recording names functions only, each is a place
 _OPERATORS = 4  # of a row of kernels that are named
 LOOKED_AT = 20  # rows a finding: each takes some queries, and a rule of the user's may give a thousand
 
@@ -34,6 +35,28 @@ class _Ran(NamedTuple):
 _UNKNOWN = _Ran()
 
 
+@dataclass(frozen=True)
+class _Store:
+    """Captures in which the places of one finding are looked for, and what all its rows ask of them."""
+
+    con: Connection
+
+    @cached_property
+    def settings(self) -> Mapping[str, float]:
+        """The thresholds. A query that names one by `setting(…)` takes longer to plan than to run."""
+        return dict(self.con.execute("from setting").fetchall())
+
+    @cached_property
+    def operators(self) -> bool:
+        """Whether operators were recorded."""
+        return bool(self.con.execute("from op limit 1").fetchall())
+
+    @cached_property
+    def loaders(self) -> bool:
+        """Whether a sample was inside a data loader."""
+        return bool(self.con.execute("from call_sample where fetches_input limit 1").fetchall())
+
+
 def places(
     con: Connection, rule: Rule, rows: Sequence[Mapping[str, Any]], loop: int | None, looked_at: int = LOOKED_AT
 ) -> tuple[Place, ...]:
@@ -44,13 +67,14 @@ def places(
     """
     weights = [float(row["share"]) if isinstance(row.get("share"), int | float) else 1.0 for row in rows]
     total = sum(weights) or 1.0
-    found: list[Place] = []
+    store, found = _Store(con), list[Place]()
     for number, (row, weight) in enumerate(zip(rows, weights, strict=True)):
         nvtx = row.get("nvtx_path") if "nvtx" in rule.locate else None
         kernel = row.get("kernel") if "kernel" in rule.locate else None
-        lines: list[_Line] = _kernel_lines(con, row) if kernel and number < looked_at else _function(rule, row)
-        lines = lines or (_lines(con, rule, row, loop) if "python" in rule.locate and number < looked_at else [])
-        ran = _operator(con, rule, _calls(con, row)) if number < looked_at else _UNKNOWN
+        lines: list[_Line] = _kernel_lines(store, row) if kernel and number < looked_at else _function(rule, row)
+        calls = _calls(con, row) if number < looked_at else None
+        lines = lines or (_lines(store, rule, calls, loop) if "python" in rule.locate and number < looked_at else [])
+        ran = _operator(store, rule, calls) if number < looked_at else _UNKNOWN
         own = Place(nvtx=nvtx, kernel=kernel, operator=ran.operator, module=ran.module, backward=ran.backward)
         for file, line, function, part in lines:
             share = None if part is None else part * weight / total
@@ -86,48 +110,45 @@ def _merged(found: Sequence[Place]) -> list[Place]:
     return sorted(merged.values(), key=lambda place: -(place.share or 0.0))
 
 
-def _lines(con: Connection, rule: Rule, row: Mapping[str, Any], loop: int | None) -> list[_Line]:
+def _lines(store: _Store, rule: Rule, calls: Sequence[int] | None, loop: int | None) -> list[_Line]:
     """(file, line, function, part of the samples), at most `_LINES`, each above line_min_share; no part where another
     line already stands for these samples.
     """
-    calls = _calls(con, row)
     if calls is None:
         if loop is None:
             return []
-        counted = con.execute(
+        counted = store.con.execute(
             "select file, line, function, samples from loop_sample where loop = ? order by samples desc, file, line",
             [loop],
         ).fetchall()
     else:
-        counted = _voted(con, rule, calls)
-    total = sum(row[3] for row in counted)
-    least = _least(con)
+        counted = _voted(store, rule, calls)
+    total, least = sum(row[3] for row in counted), store.settings["line_min_share"]
     lines: list[_Line] = [(f, n, fn, k / total) for f, n, fn, k in counted[:_LINES] if k / total >= least]
     # Where input was asked for comes before the code that prepared it: that is where the loader is set up.
-    asked = _asked_for_input(con, calls) if calls else []
+    asked = _asked_for_input(store.con, calls) if calls and store.loaders else []
     others = [line for line in lines if _spot(line) not in map(_spot, asked)]
     # The samples inside the loader are those of the line that asked it: no share is counted twice.
     return asked + ([(*line[:3], None) for line in others] if asked else others)
 
 
-def _voted(con: Connection, rule: Rule, calls: Sequence[int]) -> list[_Votes]:
+def _voted(store: _Store, rule: Rule, calls: Sequence[int]) -> list[_Votes]:
     """Count the samples of the lines that made the calls; of the host work before them, where a fix is about that.
 
     A call of a few microseconds is rarely met by a sample. Those on the way into it then name its line; the host work
     before it may have been done anywhere.
     """
-    if rule.price and any(edit.before_call for edit in registry.of(rule.price.best)):
-        return _vote(con, calls, "true") or _heading(con, calls)
-    inside = _vote(con, calls, "inside")
-    if inside:
-        return inside
-    near = _vote(con, calls, "before_ns <= setting('line_near_ns')")
-    if sum(count for *_, count in near) >= con.execute("select setting('line_near_samples')").fetchall()[0][0]:
-        return near
-    return _vote(con, calls, "true") or _heading(con, calls)
+    settings = store.settings
+    inside, near, every = _vote(store.con, calls, settings["line_near_ns"])
+    if not (rule.price and any(edit.before_call for edit in registry.of(rule.price.best))):
+        if inside:
+            return inside
+        if sum(count for *_, count in near) >= settings["line_near_samples"]:
+            return near
+    return every or _heading(store.con, calls, settings["cpu_phase_ns"])
 
 
-def _operator(con: Connection, rule: Rule, calls: Sequence[int] | None) -> _Ran:
+def _operator(store: _Store, rule: Rule, calls: Sequence[int] | None) -> _Ran:
     """The operator that made most of the calls, with shapes, module and pass where those are always the same.
 
     Of kernels that could be one the operators in their order. What precedes a call is not the work of the operator
@@ -135,9 +156,9 @@ def _operator(con: Connection, rule: Rule, calls: Sequence[int] | None) -> _Ran:
     """
     edits = registry.of(rule.price.best) if rule.price else ()
     fused = bool(rule.price and rule.price.on == "gpu_ops" and any(edit.changes_kernels for edit in edits))
-    if not calls or (not fused and any(edit.before_call for edit in edits)):
+    if not calls or (not fused and any(edit.before_call for edit in edits)) or not store.operators:
         return _UNKNOWN
-    found = con.execute(
+    found = store.con.execute(
         """
         select n.text, if(count(distinct o.shapes) = 1, any_value(o.shapes), null),
                case when count(*) > count(o.module) then null
@@ -145,12 +166,12 @@ def _operator(con: Connection, rule: Rule, calls: Sequence[int] | None) -> _Ran:
                     when count(distinct regexp_replace(o.module, '_[0-9]+$', '')) = 1
                     then any_value(regexp_replace(o.module, '_[0-9]+$', '')) end,
                case when count(distinct o.pass) = 1 then any_value(o.pass) = 'backward' end,
-               count(*) > setting('most_share') * len($calls), min(a.start) as first
+               count(*) > $most * len($calls), min(a.start) as first
         from api_call a join op o on o.id = a.op join name n on n.id = o.name
         where a.id in (select unnest($calls::integer[])) group by n.text
         order by count(*) desc, first, n.text
         """,
-        {"calls": calls},
+        {"calls": calls, "most": store.settings["most_share"]},
     ).fetchall()
     if not found:
         return _UNKNOWN
@@ -172,11 +193,11 @@ def _spot(line: _Line) -> tuple[str, int | str | None]:
     return file, function if number is None else number
 
 
-def _kernel_lines(con: Connection, row: Mapping[str, Any]) -> list[_Line]:
+def _kernel_lines(store: _Store, row: Mapping[str, Any]) -> list[_Line]:
     """Source lines of a profiled kernel at which its warps were seen waiting most, where the report has them."""
     if not isinstance(row.get("profiles"), list):
         return []
-    counted = con.execute(
+    counted = store.con.execute(
         """
         select file, line, sum(not_issued) as n from kernel_line
         where profile in (select unnest(?::integer[])) and file is not null
@@ -184,50 +205,63 @@ def _kernel_lines(con: Connection, row: Mapping[str, Any]) -> list[_Line]:
         """,
         [row["profiles"]],
     ).fetchall()
-    total, least = sum(n for *_, n in counted), _least(con)
+    total, least = sum(n for *_, n in counted), store.settings["line_min_share"]
     return [(file, line, None, n / total) for file, line, n in counted[:_LINES] if total and n / total >= least]
 
 
-def _least(con: Connection) -> float:
-    """The part of a place's samples that a line needs to be named."""
-    return float(con.execute("select setting('line_min_share')").fetchall()[0][0])
+def _vote(con: Connection, calls: Sequence[int], near_ns: float) -> tuple[list[_Votes], ...]:
+    """Count the samples of each line that were inside these calls, at most so long before them, and all of them.
 
-
-def _vote(con: Connection, calls: Sequence[int], condition: str) -> list[_Votes]:
-    return con.execute(
-        f"""
-        select file, line, min(function) as named, count(*) as n from call_sample
-        where api_call in (select unnest(?::integer[])) and file is not null and {condition}
-        group by file, line, {_UNKNOWN_LINE} order by n desc, file, line, named
+    Each in the order of the counts.
+    """
+    rows = con.execute(
+        """
+        select file, line,
+               min(function) filter (inside), count(*) filter (inside),
+               min(function) filter (before_ns <= $near), count(*) filter (before_ns <= $near),
+               min(function), count(*)
+        from call_sample where api_call in (select unnest($calls::integer[])) and file is not null
+        group by file, line, if(line is null, function, null)  -- where only functions are named, each is a place
         """,
-        [list(calls)],
+        {"calls": list(calls), "near": near_ns},
     ).fetchall()
+    return tuple(
+        sorted(((*row[:2], row[at], row[at + 1]) for row in rows if row[at + 1]), key=_most_first) for at in (2, 4, 6)
+    )
+
+
+def _most_first(votes: _Votes) -> tuple[Any, ...]:
+    file, line, function, count = votes
+    return -count, file, line is None, line, function is None, function
 
 
 def lines_of_calls(con: Connection, calls: Sequence[int]) -> list[_Line]:
     """The user's lines that most samples before and in these calls were in, each with its part of the samples."""
-    voted = _vote(con, calls, "true")
+    *_, voted = _vote(con, calls, 0.0)
     total = sum(count for *_, count in voted)
     return [(file, line, function, count / total) for file, line, function, count in voted]
 
 
-def _heading(con: Connection, calls: Sequence[int]) -> list[_Votes]:
+def _heading(con: Connection, calls: Sequence[int], within_ns: float) -> list[_Votes]:
     """Lines of the samples shortly before these calls, wherever they are.
 
     A host that runs ahead makes the calls of an iteration long before the GPU gets to it.
     """
     return con.execute(
         """
-        select user_frame(y.frames).file as file, user_frame(y.frames).line as line,
-               min(user_frame(y.frames).function), count(*) as n
-        from py_sample y
-        asof join (select thread, start, "end" from api_call where id in (select unnest(?::integer[]))) c
-            on y.thread = c.thread and y.time <= c."end"
-        where y.time >= c.start - setting('cpu_phase_ns') and user_frame(y.frames).file is not null
-        group by user_frame(y.frames).file, user_frame(y.frames).line,
-            if(user_frame(y.frames).line is null, user_frame(y.frames).function, null) order by n desc, file, line
+        with heading as (  -- without the frames, which would be copied for every sample
+            select y.id from (select id, thread, time from py_sample) y
+            asof join (select thread, start, "end" from api_call where id in (select unnest($calls::integer[]))) c
+                on y.thread = c.thread and y.time <= c."end"
+            where y.time >= c.start - $within
+        ), sample as (
+            select user_frame(frames) as frame from py_sample where id in (from heading)
+        )
+        select frame.file, frame.line, min(frame.function), count(*) as n from sample where frame.file is not null
+        group by frame.file, frame.line, if(frame.line is null, frame.function, null)
+        order by n desc, frame.file, frame.line
         """,
-        [list(calls)],
+        {"calls": list(calls), "within": within_ns},
     ).fetchall()
 
 

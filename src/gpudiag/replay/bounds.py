@@ -58,9 +58,14 @@ def claim(con: Connection, rule: Rule, rows: Sequence[Row], loop: int, total_ns:
         share = row.get("share")
         if isinstance(share, int | float) and share > 0:
             result[WHOLE] = min(total_ns, result.get(WHOLE, 0.0) + float(share) * total_ns)
-    for part, ids in chosen.items():
-        on = "gpu_ops" if price.on == "profiles" else price.on
-        merge(result, _claim_ids(con, on, ids, edits, loop, part))
+    on = "gpu_ops" if price.on == "profiles" else price.on
+    if chosen and on == "gpu_ops" and any(edit.rewrites_kernel or edit.moves_kernels for edit in edits):
+        shown = _kernels(con, loop, {id_ for ids in chosen.values() for id_ in ids})
+        for part, ids in chosen.items():
+            merge(result, {f"op:{op}": shown[op] * part for op in ids if op in shown})
+    if on == "idle_intervals" or any(edit.idle_bound or edit.copy_bound for edit in edits):
+        for ids in chosen.values():
+            merge(result, _claim_ids(con, on, ids, edits, loop))
     if any(edit.across_ranks for edit in edits):  # the rest of its share is what the other ranks wait meanwhile
         shares = [row.get("share") for row in rows if isinstance(row.get(price.on), list)]
         whole = sum(float(share) for share in shares if isinstance(share, int | float)) * total_ns
@@ -70,9 +75,7 @@ def claim(con: Connection, rule: Rule, rows: Sequence[Row], loop: int, total_ns:
     return result
 
 
-def _claim_ids(
-    con: Connection, on: str, ids: Iterable[int], edits: Sequence[EditSpec], loop: int, part: float
-) -> Claim:
+def _claim_ids(con: Connection, on: str, ids: Iterable[int], edits: Sequence[EditSpec], loop: int) -> Claim:
     copies = {edit.copy_bound for edit in edits} - {None}
     con.execute("create or replace temp table wanted as select unnest(?::integer[]) as id", [list(ids)])
     result: Claim = {}
@@ -84,8 +87,6 @@ def _claim_ids(
         ).fetchall()
         return {f"interval:{interval}": float(ns) for interval, ns in rows}
     if on == "gpu_ops":
-        if any(edit.rewrites_kernel or edit.moves_kernels for edit in edits):
-            merge(result, _kernels(con, loop, part))
         if copies:
             merge(result, _copies(con, loop, copies))
         con.execute(
@@ -116,8 +117,9 @@ def _claim_ids(
     return result
 
 
-def _kernels(con: Connection, loop: int, part: float) -> Claim:
-    """Kernel time, each kernel's as a part of the compute time that the device really showed (kernels may overlap)."""
+def _kernels(con: Connection, loop: int, ids: Iterable[int]) -> dict[int, float]:
+    """Kernel time (ns), each kernel's as a part of the compute time that the device showed (kernels may overlap)."""
+    con.execute("create or replace temp table wanted as select unnest(?::integer[]) as id", [list(ids)])
     rows = con.execute(
         """
         with kernels as (select op, device, duration_ns from loop_gpu_op where loop = ? and class = 'compute'),
@@ -132,7 +134,7 @@ def _kernels(con: Connection, loop: int, part: float) -> Claim:
         """,
         [loop, loop],
     ).fetchall()
-    return {f"op:{op}": float(ns) * part for op, ns in rows}
+    return {op: float(ns) for op, ns in rows}
 
 
 def _copies(con: Connection, loop: int, bounds: AbstractSet[CopyBound | None], table: str = "wanted") -> Claim:

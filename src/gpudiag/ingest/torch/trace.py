@@ -96,24 +96,38 @@ def innermost(outer: Spans, inner: Spans) -> Numbers:
     for thread in np.intersect1d(outer.thread, inner.thread):
         first, last = np.searchsorted(outer.thread, [thread, thread + 1])
         chosen = np.flatnonzero(inner.thread == thread)
-        end, until = outer.end[first:last], inner.end[chosen]
-        around = _around(end)
-        found = np.searchsorted(outer.start[first:last], inner.start[chosen], side="right") - 1
-        while (short := np.flatnonzero((found >= 0) & (end[found] < until))).size:
-            found[short] = around[found[short]]
+        begun = np.searchsorted(outer.start[first:last], inner.start[chosen], side="right")
+        found = _last_reaching(outer.end[first:last], begun, inner.end[chosen])
         result[chosen] = np.where(found >= 0, found + first, -1)
     return result
 
 
-def _around(end: Numbers) -> Numbers:
-    """Return for each span of one thread the last one before it that does not end earlier, -1 for none."""
-    ends, found, open_ = end.tolist(), list[int](), list[int]()
-    for position, until in enumerate(ends):
-        while open_ and ends[open_[-1]] < until:
-            open_.pop()
-        found.append(open_[-1] if open_ else -1)
-        open_.append(position)
-    return np.array(found, dtype=np.int64)
+def _last_reaching(end: Numbers, begun: Numbers, until: Numbers) -> Numbers:
+    """Return for each query the last of the first `begun` spans that ends at `until` or later, -1 for none.
+
+    Mostly it is the last one. For the others the latest ends of blocks of 2, 4, 8, … spans say which block holds it.
+    """
+    found = begun - 1
+    asked = np.flatnonzero((found >= 0) & (end[found] < until))
+    latest, held = [end], [asked[:0]]  # by size of the blocks: their latest ends, and the queries answered by one
+    before, found[asked] = found[asked], -1  # blocks that are left, of those of the same size
+    while asked.size:
+        odd = np.flatnonzero(before & 1)
+        holds = latest[-1][before[odd] - 1] >= until[asked[odd]]
+        held[-1] = asked[odd[holds]]
+        found[held[-1]] = before[odd[holds]] - 1
+        left = before > 1
+        left[odd[holds]] = False
+        asked, before = asked[left], before[left] >> 1
+        pairs = latest[-1][: len(latest[-1]) & ~1]
+        latest.append(np.maximum(pairs[::2], pairs[1::2]))
+        held.append(asked[:0])
+    down = asked[:0]
+    for size in range(len(latest) - 1, 0, -1):
+        down = np.concatenate([down, held[size]])
+        second = 2 * found[down] + 1
+        found[down] = second - (latest[size - 1][second] < until[down])
+    return found
 
 
 def spans(con: duckdb.DuckDBPyConnection, query: str) -> Spans:

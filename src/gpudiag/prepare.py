@@ -35,6 +35,7 @@ DEFAULT = Options()
 # Below this many bytes of input the store stays in memory and is made anew each time; above it goes to a file, which
 # DuckDB compresses, and which is kept: to find that takes as long as reading a few megabytes.
 IN_MEMORY = 10_000_000
+LONG_REPLAY = 100_000_000  # bytes of input whose loops are replayed by compiled code, which is loaded meanwhile
 _PACKED = 10  # exports shrink about tenfold under xz and gzip, and are about ten times as large as their reports
 _SHRUNK = (".xz", ".gz", ".zst", ".nsys-rep", ".qdrep")
 _CONVERTED = (".nsys-rep", ".qdrep", ".ncu-rep")
@@ -48,6 +49,8 @@ def analysed(paths: Sequence[Path], options: Options, work: Work[T]) -> T:
     paths = expanded(paths)
     with in_a_sentence(paths, options), ThreadPoolExecutor(1) as helper:
         loading = helper.submit(load_library, options)  # its imports take as long as reading a small file
+        if sum(map(size_of, paths)) >= LONG_REPLAY:
+            helper.submit(_ready_to_replay)
         slot = _slot(paths, options)
         if slot and slot.filled():
             from gpudiag import cache
@@ -188,6 +191,12 @@ def _keep(slot: Slot, file: Path, began: int, options: Options) -> None:
         cache.keep(slot, file, began)
     except cache.Unkept as reason:
         options.progress(f"this capture is not kept for the next time: {reason}")
+
+
+def _ready_to_replay() -> None:
+    from gpudiag.replay import simulate
+
+    simulate.ready()
 
 
 def load_library(options: Options) -> Library:

@@ -201,7 +201,10 @@ def removable(before: EditedGraph, ends: Floats, after: EditedGraph) -> tuple[Fl
     changed = after.duration < before.duration
     changed[graph.target[after.lag < before.lag]] = True
     allowed = after.release.copy()
-    np.maximum.at(allowed, graph.target, ends[graph.source] + after.lag)
+    held = np.flatnonzero(np.diff(graph.first))  # edges stand in the order of their targets
+    if len(held):
+        latest = np.maximum.reduceat(ends[graph.source] + after.lag, graph.first[held])
+        allowed[held] = np.maximum(allowed[held], latest)
     if after.added:
         source, target = np.array(after.added, dtype=np.int64).T
         earlier = ends[source] <= ends[target]

@@ -52,6 +52,12 @@ def _replay(first: Ints, source: Ints, lag: Floats, release: Floats, duration: F
     return np.array(ends)
 
 
+def ready() -> None:
+    """Load the compiled pass, which takes half a second, before a large graph needs it."""
+    nothing, no_edges = np.zeros(1), np.zeros(0, dtype=np.int64)
+    _compiled()(np.zeros(2, dtype=np.int64), no_edges, nothing[:0], nothing, nothing)
+
+
 @cache
 def _compiled() -> Callable[[Ints, Ints, Floats, Floats, Floats], Floats]:
     from gpudiag.replay import compiled

@@ -28,8 +28,9 @@ def cross_thread_dependencies(calls: Calls, settings: Mapping[str, float]) -> Ha
         return result
     order = np.argsort(calls.start, kind="stable")
     starts, threads = calls.start[order], calls.thread[order]
-    for i in np.flatnonzero(calls.start - calls.segment_start >= settings["replay_hand_over_ns"]):
-        low, high = np.searchsorted(starts, [calls.segment_start[i], calls.start[i]])
+    long = np.flatnonzero(calls.start - calls.segment_start >= settings["replay_hand_over_ns"])
+    lows, highs = (np.searchsorted(starts, times[long]).tolist() for times in (calls.segment_start, calls.start))
+    for i, low, high in zip(long.tolist(), lows, highs, strict=True):
         inside = order[low:high][threads[low:high] != calls.thread[i]]
         inside = inside[calls.end[inside] <= calls.start[i]]
         if not len(inside):

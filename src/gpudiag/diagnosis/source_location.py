@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import duckdb
 
+from gpudiag.diagnosis.callers.call_operators import UNKNOWN, operators
 from gpudiag.model import Place, Rule
 from gpudiag.model.finding import MOST_PLACES
 from gpudiag.replay.edits import registry
@@ -20,19 +21,7 @@ _Votes = tuple[str, int | None, str | None, int]
 """A line and how many samples were in it."""
 
 _LINES = 5  # lines a place: more is a listing, not a pointer
-_OPERATORS = 4  # of a row of kernels that are named
 LOOKED_AT = 20  # rows a finding: each takes some queries, and a rule of the user's may give a thousand
-
-
-class _Ran(NamedTuple):
-    """Operator that made most of a finding's calls; any part may be unknown."""
-
-    operator: str | None = None
-    module: str | None = None
-    backward: bool | None = None
-
-
-_UNKNOWN = _Ran()
 
 
 @dataclass(frozen=True)
@@ -47,13 +36,8 @@ class _Store:
         return dict(self.con.execute("from setting").fetchall())
 
     @cached_property
-    def operators(self) -> bool:
-        """Whether operators were recorded."""
-        return bool(self.con.execute("from op limit 1").fetchall())
-
-    @cached_property
     def loaders(self) -> bool:
-        """Whether a sample was inside a data loader."""
+        """Return whether a sample was inside a data loader."""
         return bool(self.con.execute("from call_sample where fetches_input limit 1").fetchall())
 
 
@@ -68,13 +52,15 @@ def places(
     weights = [float(row["share"]) if isinstance(row.get("share"), int | float) else 1.0 for row in rows]
     total = sum(weights) or 1.0
     store, found = _Store(con), list[Place]()
+    calls_of = [_calls(con, row) for row in rows[:looked_at]]
+    ran_in = operators(con, rule, calls_of, store.settings["most_share"]) if calls_of else []
     for number, (row, weight) in enumerate(zip(rows, weights, strict=True)):
         nvtx = row.get("nvtx_path") if "nvtx" in rule.locate else None
         kernel = row.get("kernel") if "kernel" in rule.locate else None
         lines: list[_Line] = _kernel_lines(store, row) if kernel and number < looked_at else _function(rule, row)
-        calls = _calls(con, row) if number < looked_at else None
-        lines = lines or (_lines(store, rule, calls, loop) if "python" in rule.locate and number < looked_at else [])
-        ran = _operator(store, rule, calls) if number < looked_at else _UNKNOWN
+        if not lines and "python" in rule.locate and number < looked_at:
+            lines = _lines(store, rule, calls_of[number], loop)
+        ran = ran_in[number] if number < looked_at else UNKNOWN
         own = Place(nvtx=nvtx, kernel=kernel, operator=ran.operator, module=ran.module, backward=ran.backward)
         for file, line, function, part in lines:
             share = None if part is None else part * weight / total
@@ -146,46 +132,6 @@ def _voted(store: _Store, rule: Rule, calls: Sequence[int]) -> list[_Votes]:
         if sum(count for *_, count in near) >= settings["line_near_samples"]:
             return near
     return every or _heading(store.con, calls, settings["cpu_phase_ns"])
-
-
-def _operator(store: _Store, rule: Rule, calls: Sequence[int] | None) -> _Ran:
-    """The operator that made most of the calls, with shapes, module and pass where those are always the same.
-
-    Of kernels that could be one the operators in their order. What precedes a call is not the work of the operator
-    that makes it.
-    """
-    edits = registry.of(rule.price.best) if rule.price else ()
-    fused = bool(rule.price and rule.price.on == "gpu_ops" and any(edit.changes_kernels for edit in edits))
-    if not calls or (not fused and any(edit.before_call for edit in edits)) or not store.operators:
-        return _UNKNOWN
-    found = store.con.execute(
-        """
-        select n.text, if(count(distinct o.shapes) = 1, any_value(o.shapes), null),
-               case when count(*) > count(o.module) then null
-                    when count(distinct o.module) = 1 then any_value(o.module)
-                    when count(distinct regexp_replace(o.module, '_[0-9]+$', '')) = 1
-                    then any_value(regexp_replace(o.module, '_[0-9]+$', '')) end,
-               case when count(distinct o.pass) = 1 then any_value(o.pass) = 'backward' end,
-               count(*) > $most * len($calls), min(a.start) as first
-        from api_call a join op o on o.id = a.op join name n on n.id = o.name
-        where a.id in (select unnest($calls::integer[])) group by n.text
-        order by count(*) desc, first, n.text
-        """,
-        {"calls": calls, "most": store.settings["most_share"]},
-    ).fetchall()
-    if not found:
-        return _UNKNOWN
-    text, shapes, module, backward, most, _ = found[0]
-    if most:
-        return _Ran(clean(f"{text} {shapes}" if shapes else text), module and clean(module), backward)
-    in_order = [name for name, *_ in sorted(found, key=lambda one: (one[-1], one[0]))]
-    return _Ran(_row_of_operators(in_order)) if fused else _UNKNOWN
-
-
-def _row_of_operators(names: Sequence[str]) -> str:
-    """The first operators by name, and how many others there are."""
-    more = f" and {len(names) - _OPERATORS} more" if len(names) > _OPERATORS else ""
-    return clean(", ".join(names[:_OPERATORS]) + more)
 
 
 def _spot(line: _Line) -> tuple[str, int | str | None]:

@@ -1,0 +1,1 @@
+"""Who made a finding's calls."""

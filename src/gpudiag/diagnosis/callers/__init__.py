@@ -1,1 +1,1 @@
-"""Who made a finding's calls."""
+"""Callers of a finding's calls: the operators of a framework."""

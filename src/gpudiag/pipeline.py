@@ -229,7 +229,10 @@ def _found_nothing(
             Unevaluated(code=rule.code, title=rule.title, reason=too_little) for rule in clear if rule not in by_log
         ]
         return by_log, not_evaluated
-    undecided = {rule.code: reason for rule in clear if (reason := time_tree.undecided(rule, run.loops))}
+    least = library.setting_values["min_share_bound"]
+    shares = {loop.id: time_tree.graph_share(con, loop) for loop in run.loops}
+    graphs = {loop: share for loop, share in shares.items() if share >= least}
+    undecided = {rule.code: reason for rule in clear if (reason := time_tree.undecided(rule, run.loops, graphs))}
     not_evaluated += [
         Unevaluated(code=rule.code, title=rule.title, reason=undecided[rule.code])
         for rule in clear

@@ -175,6 +175,22 @@ def test_a_logged_value_ends_no_iteration_that_reads_values() -> None:
     assert len(begins(sequence)) in (59, 60)
 
 
+def test_a_log_line_does_not_divide_a_pass_into_its_parts() -> None:
+    """A pass over six chunks ends with new centres; every fifth pass their shift is read back."""
+    chunk = ["gather", "product", "square", "argmin", "scatter", "count"] * 4
+    sequence = []
+    for number in range(40):
+        sequence += [*chunk * 6, "divide", "absolute", "max", *["memcpy:device_to_host"] * (number % 5 == 4)]
+    assert float(np.median(np.diff(begins(sequence)))) == len(chunk) * 6 + 3
+
+
+def test_a_small_test_every_few_steps_is_no_step() -> None:
+    """Every fifth step a reduction of four kernels finds the longest time step, and the host reads two values."""
+    step = ["sort", "scan", "cells", "forces", "integrate"] * 4 + ["bounds"]
+    test = ["reduce_a", "reduce_b", "reduce_c", "reduce_d", *["memcpy:device_to_host"] * 2]
+    assert float(np.median(np.diff(begins((step * 5 + test) * 12)))) == len(step)
+
+
 def test_an_optimiser_after_five_passes_ends_the_iteration() -> None:
     """Gradients are accumulated; the loss is read back after the update."""
     micro = ["input", *["gemm", "gelu"] * 30, "loss", *["gemm_grad"] * 30, "memcpy:device_to_host"]

@@ -39,6 +39,7 @@ often as (
   from answered a
   group by a.loop
   having count(*) >= setting('value_checks') * (select count(*) from analysed_iteration i where i.loop = a.loop)
+    and count(*) >= setting('value_check_share') * (select count(*) from launched n where n.loop = a.loop)
 ),
 traced as (
   select

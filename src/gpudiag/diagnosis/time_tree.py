@@ -188,8 +188,24 @@ def largest_leaves(con: Connection) -> dict[int, str]:
     return dict(rows)
 
 
-def undecided(rule: Rule, loops: Sequence[Loop]) -> str | None:
-    """Return why a rule that did not fire may still be right: time of its kind that no finding explains; else None."""
+def graph_share(con: Connection, loop: Loop) -> float:
+    """Return the part of a loop in which graphs run whose kernels were not recorded one by one."""
+    row = con.execute(
+        "select sum(w.duration_ns) / any_value(f.total_ns) from loop_gpu_op w join loop_facts f using (loop)"
+        " where w.kind = 'graph' and w.loop = ?",
+        [loop.id],
+    ).fetchone()
+    return float(row[0]) if row and row[0] is not None else 0.0
+
+
+def undecided(rule: Rule, loops: Sequence[Loop], graphs: Mapping[int, float]) -> str | None:
+    """Return why a rule that did not fire may still be right: time of its kind that no finding explains; else None.
+
+    graphs: the part of each loop, by its id, that runs in graphs whose kernels were not recorded, where it is large.
+    """
+    if set(rule.budget) == {"compute"} and graphs:
+        loop = next(loop for loop in loops if loop.id == max(graphs, key=lambda id_: (graphs[id_], -id_)))
+        return f"{pct(graphs[loop.id])} of {code(loop.name)} runs inside CUDA graphs, whose kernels were not recorded"
     left = [
         (one.share, loop, LEAVES[one.leaf].does)
         for loop in loops

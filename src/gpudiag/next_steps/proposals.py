@@ -9,6 +9,7 @@ import duckdb
 from pydantic import Field
 
 from gpudiag.diagnosis import verdict as verdicts
+from gpudiag.diagnosis.time_tree import graph_share
 from gpudiag.model import Finding, Frozen, Loop, Row, Run, Selected, Verdict
 from gpudiag.model.vocabulary import BUDGET
 from gpudiag.next_steps import ncu_command
@@ -138,7 +139,7 @@ def _nothing(
     if first:
         return NextSteps(state="known", text=_lead(*first, settings), code=first[1].code)
     main = loops[0]
-    if _graph_share(con, main.loop) >= settings["min_share_bound"]:
+    if graph_share(con, main.loop) >= settings["min_share_bound"]:
         text = (
             f"The kernels of {_loop_name(main.loop)} run inside CUDA graphs, which were recorded as one block each:"
             " record them with `nsys profile --cuda-graph-trace=node`, then ask again."
@@ -175,15 +176,6 @@ def _no_kernel(view: LoopView) -> str:
     )
     why = f", while the GPU {BUDGET[where].does} {pct(share)} of the time" if share > 1 - share else ""
     return f"No kernel of {_loop_name(loop)} is worth profiling: {saved}{why}."
-
-
-def _graph_share(con: Connection, loop: Loop) -> float:
-    row = con.execute(
-        "select sum(w.duration_ns) / any_value(f.total_ns) from loop_gpu_op w join loop_facts f using (loop)"
-        " where w.kind = 'graph' and w.loop = ?",
-        [loop.id],
-    ).fetchone()
-    return float(row[0]) if row and row[0] is not None else 0.0
 
 
 def _choice(chosen: Sequence[KernelCandidate], beside: bool) -> str:
@@ -265,7 +257,7 @@ def _decides(row: Row) -> str:
 def _notes(con: Connection, settings: Mapping[str, float], chosen: Sequence[KernelCandidate]) -> tuple[str, ...]:
     notes = []
     for loop in {c.loop.id: c.loop for c in chosen}.values():
-        graphs = _graph_share(con, loop)
+        graphs = graph_share(con, loop)
         if graphs >= settings["min_share_bound"]:
             notes.append(
                 f"{pct(graphs)} of {_loop_name(loop)} runs inside CUDA graphs, whose kernels were not recorded:"

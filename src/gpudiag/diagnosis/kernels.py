@@ -185,3 +185,16 @@ def _occupancy_limit(
     if warps is None or not known or min(known.values()) >= warps:
         return None
     return min(known, key=lambda name: known[name])
+
+
+def few_warps(con: Connection, loop: int, short: str, settings: Mapping[str, float]) -> str:
+    """Say how few warps a loop's kernel keeps on each multiprocessor; nothing where they are more, or it is unknown."""
+    row = con.execute(
+        "select max(ceil(grid * ceil(block / 32) / sm_count)), max(max_warps) from kernel_use"
+        " where loop = ? and short = ?",  # a warp has 32 threads
+        [loop, short],
+    ).fetchone()
+    if row is None or row[0] is None or row[0] > settings["few_warps"]:
+        return ""
+    of = f", where {row[1]:g} fit" if row[1] else ""
+    return f" and keeps {row[0]:g} warp{'s' if row[0] > 1 else ''} on each multiprocessor{of}"

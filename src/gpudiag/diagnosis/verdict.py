@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import duckdb
 
 from gpudiag.diagnosis import iteration_time_check, run_summary
-from gpudiag.diagnosis.kernels import MOST
+from gpudiag.diagnosis.kernels import MOST, few_warps
 from gpudiag.model import Finding, Gain, Loop, Note, NotEvaluated, Rule, Run, Verdict
 from gpudiag.model.vocabulary import LEAVES
 from gpudiag.replay.gains import GainCalculator
@@ -198,8 +198,8 @@ def _healthy(con: Connection, run: Run, main: Loop, settings: Mapping[str, float
         return f"{text} What runs inside its CUDA graphs was not recorded."
     other = " None of the kernels profiled runs in it." if run.kernels else ""
     return (
-        f"{text}{other} Whether its kernels are fast it cannot tell; {code(name)} takes {pct(part)}:"
-        " `gpudiag next` says how to measure it."
+        f"{text}{other} Whether its kernels are fast it cannot tell; {code(name)} takes {pct(part)}"
+        f"{few_warps(con, main.id, row[0], settings)}: `gpudiag next` says how to measure it."
     )
 
 

@@ -126,12 +126,6 @@ class EditedGraph:
         nodes = self.graph.leave[launches]
         return float(np.median(self.base[nodes])) if len(nodes) else self.settings["replay_launch_ns"]
 
-    def usual_preparation(self) -> float:
-        """Return what the host does before a launch in this loop, without other work of its own (ns)."""
-        nodes = self.graph.segment[np.isin(self.graph.record.calls.kind, LAUNCHES)]
-        short = self.base[nodes][self.base[nodes] < self.settings["host_work_ns"]]
-        return float(np.median(short)) if len(short) else 0.0
-
     def without_ops(self, ops: Ints) -> None:
         self.duration[self.graph.op[ops]] = 0.0
 

@@ -19,14 +19,10 @@ from gpudiag.replay.edits.edit_spec import (
 def _drop_range(edited: EditedGraph, chosen: EditTargets) -> None:
     """Nor is what the host did to prepare the calls, or with a value read, unless that is a phase of its own.
 
-    A block that only reads values back goes whole. A launch that stays is still prepared, as launches usually are.
+    A block that only reads values back goes whole.
     """
     calls = np.union1d(but_launches(edited, chosen.calls), chosen.block)
-    own = own_work(edited, chosen)
-    staying = np.setdiff1d(own, calls)
-    prepared = np.minimum(edited.duration[edited.graph.segment[staying]], edited.usual_preparation())
-    edited.no_segment(own)
-    edited.duration[edited.graph.segment[staying]] = prepared
+    edited.no_segment(own_work(edited, chosen))
     edited.no_wait(calls)
     edited.cost(calls, 0.0)
     edited.without_ops(started_by(edited, chosen.block))

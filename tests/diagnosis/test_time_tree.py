@@ -78,7 +78,7 @@ def test_the_budget_is_the_tree_in_fewer_words() -> None:
 
 @pytest.mark.capture
 def test_unexplained_time_is_shown_with_what_the_host_did() -> None:
-    report = report_of(recording(WILD / "lightning_resnet.none"))
+    report = report_of(recording(WILD / "cupy_images.none"))
     loop = report.run.loops[0]
     left = {name: leaf.share - leaf.claimed for name, leaf in loop.tree.items() if name != "computing"}
     assert sum(left.values()) > library().setting_values["min_unclaimed_share"]
@@ -96,11 +96,11 @@ def test_unexplained_time_is_shown_with_what_the_host_did() -> None:
 def test_unexplained_time_leaves_the_causes_of_its_kind_open() -> None:
     explained = report_of(recording(WILD / "cg_solver.none"))
     assert not any(loop.unclaimed for loop in explained.run.loops)
-    assert "D05" in explained.clear
-    unexplained = report_of(recording(WILD / "lightning_resnet.none"))
-    assert "host_work" in [one.leaf for one in unexplained.run.loops[0].unclaimed]
-    assert "D05" not in unexplained.clear
-    [rule] = [one for one in unexplained.not_evaluated if one.code == "D05"]
+    assert "H04" in explained.clear
+    unexplained = report_of(recording(WILD / "cupy_images.none"))
+    assert "submitting" in [one.leaf for one in unexplained.run.loops[0].unclaimed]
+    assert "H04" not in unexplained.clear
+    [rule] = [one for one in unexplained.not_evaluated if one.code == "H04"]
     assert "which no finding explains" in rule.reason
 
 

@@ -1,7 +1,8 @@
 """The order of findings: each is the one worth most after those before it, and what a fix needs comes before it.
 
 Of what an upper bound promises only a part is counted, unless it is about the largest leaf of the loop's time tree and
-no finding with an expected gain is: where most of what the GPU does not compute is one thing, that thing comes first.
+no finding with an expected gain of some size is: where most of what the GPU does not compute is one thing, that comes
+first.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def by_worth(
     A fix that is worth little alone may be worth much once another one is made: it then moves up from `minor`.
     """
     left, hidden = list(worth), [item for item in minor if item.expected]
-    whole = _leading_bounds(ledger.con, worth)
+    whole = _leading_bounds(ledger.con, worth, settings)
     parts = {id(item): _part(item, item in whole, settings) for item in (*left, *hidden)}
     taken: dict[int | None, AppliedFixes] = defaultdict(AppliedFixes)
     ordered: list[tuple[PricedFinding, float, float]] = []
@@ -110,8 +111,13 @@ def _part(item: PricedFinding, whole: bool, settings: Mapping[str, float]) -> fl
     return part if item.loop is None or _sure(item) or whole else part * settings["weight_bound"]
 
 
-def _leading_bounds(con: Connection, worth: Sequence[PricedFinding]) -> list[PricedFinding]:
-    """Return the bounds that are mostly about the largest leaf of their loop, where no sure finding is about it."""
+def _leading_bounds(
+    con: Connection, worth: Sequence[PricedFinding], settings: Mapping[str, float]
+) -> list[PricedFinding]:
+    """Return the bounds that are mostly about the largest leaf of their loop, where no sure finding is about it.
+
+    A sure finding about it counts where it is worth `leading_share` of the bound.
+    """
     bounded = {item.loop.id for item in worth if item.loop is not None and not _sure(item)}
     if not bounded:
         return []
@@ -121,8 +127,13 @@ def _leading_bounds(con: Connection, worth: Sequence[PricedFinding]) -> list[Pri
         for item in worth
         if item.loop is not None and item.loop.id in bounded and _leads(con, item, item.loop.id, largest)
     ]
-    sure = {item.key for item in leading if _sure(item)}
-    return [item for item in leading if item.key not in sure]
+    sure = [item for item in leading if _sure(item)]
+    least = settings["leading_share"]
+    return [
+        item
+        for item in leading
+        if not _sure(item) and not any(one.key == item.key and one.share >= least * item.share for one in sure)
+    ]
 
 
 def _leads(con: Connection, item: PricedFinding, loop: int, largest: Mapping[int, str]) -> bool:

@@ -105,6 +105,21 @@ def test_unexplained_time_leaves_the_causes_of_its_kind_open() -> None:
 
 
 @pytest.mark.capture
+def test_rules_about_kernels_cannot_see_into_graphs() -> None:
+    report = report_of(ROOT / "fixtures" / "captures" / "healthy_graph_decode" / "healthy.columns")
+    assert not {"L01", "P01"} & set(report.clear)
+    assert "D05" in report.clear
+    [rule] = [one for one in report.not_evaluated if one.code == "P01"]
+    assert "runs inside CUDA graphs, whose kernels were not recorded" in rule.reason
+
+
+@pytest.mark.capture
+def test_a_healthy_timeline_says_how_few_warps_fill_it() -> None:
+    report = report_of(ROOT / "fixtures" / "captures" / "healthy_dependency_chain" / "healthy.columns")
+    assert "`stretch` takes 99.9 % and keeps 4 warps on each multiprocessor, where 64 fit" in report.verdict.text
+
+
+@pytest.mark.capture
 def test_a_note_explains_code_that_is_loaded_once() -> None:
     report = report_of(recording(WILD / "triton_moe.experts_by_mask"))
     [note] = [one for one in report.notes if one.code == "Q18"]

@@ -51,15 +51,18 @@ traced as (
   where not s.inside and l.loop in (select loop from often)
   group by l.loop, l.name
   having count(*) filter (where writes_traceback(y.frames)) >= setting('traceback_share') * count(*)
+),
+tested as (
+  select
+    a.loop,
+    a.answer,
+    c.id as api_call,
+    if(c.id = a.answer, a.idle_ns, 0) as idle_ns
+  from answered a
+  join call c on c.thread = a.thread and c.seq between a.first and a.last
+  where a.loop in (select loop from often)
 )
-select
-  a.loop,
-  a.answer,
-  c.id as api_call,
-  if(c.id = a.answer, a.idle_ns, 0) as idle_ns
-from answered a
-join call c on c.thread = a.thread and c.seq between a.first and a.last
-where a.loop in (select loop from often)
+from tested
 union all
 select
   t.loop,
@@ -68,7 +71,4 @@ select
   0
 from traced t
 join launch l on l.loop = t.loop and l.name = t.name
-where l.segment_ns >= setting('host_work_ns')
-  and l.api_call not in (
-    select c.id from answered a join call c on c.thread = a.thread and c.seq between a.first and a.last
-  );
+where l.segment_ns >= setting('host_work_ns') and l.api_call not in (select api_call from tested);

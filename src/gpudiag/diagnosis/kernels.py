@@ -11,7 +11,7 @@ import duckdb
 
 from gpudiag.diagnosis.validate_report import LARGEST, SMALLEST
 from gpudiag.model import Kernel, Row, Stall
-from gpudiag.text.format import clean
+from gpudiag.text.format import clean, plural
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -197,4 +197,4 @@ def few_warps(con: Connection, loop: int, short: str, settings: Mapping[str, flo
     if row is None or row[0] is None or row[0] > settings["few_warps"]:
         return ""
     of = f", where {row[1]:g} fit" if row[1] else ""
-    return f" and keeps {row[0]:g} warp{'s' if row[0] > 1 else ''} on each multiprocessor{of}"
+    return f" and keeps {plural(row[0], 'warp')} on each multiprocessor{of}"

@@ -7,7 +7,7 @@ from gpudiag.model import Gain, Kernel, Leaf, Loop, Note, Place, Report, Unclaim
 from gpudiag.report import markdown
 from gpudiag.report.github import comment
 from gpudiag.report.html import page
-from gpudiag.report.wording import first_words, words
+from gpudiag.report.wording import first_words, gain_words
 
 
 def screen(report: Report) -> str:
@@ -31,16 +31,21 @@ def with_gain(**gain: object) -> Report:
 
 def test_a_row_names_cause_place_fix_and_gain() -> None:
     assert (
-        "| 1 | The GPU waits for small kernels to be launched | `decode.py:31` in `step` and 1 other place"
-        " | Replay the step as one CUDA graph | up to 79 % of `decode_token` |\n"
+        "| 1 | The GPU waits for small kernels to be launched | `decode.py:31` in `step`; `:44` in `sample`"
+        " | Replay the step as one CUDA graph | up to 79 % of an iteration |\n"
     ) in screen(samples.launch_bound())
 
 
 def test_a_loop_is_its_time_what_the_gpu_computes_and_a_bar() -> None:
     line = first_words.loop_line(step(computing=0.4, exposed_copy=0.1, submitting=0.5))
-    assert line.text == "`step`: 10.0 ms an iteration, of which the GPU computes 40 %"
+    assert line.text == "`step`: 10.0 ms an iteration, the GPU computes 40 % of it"
     assert line.bar == "█" * 12 + "░" * 15 + "▓" * 3
-    assert line.rest == "50 % idle, waiting for a launch · 10 % copying memory"
+    assert line.rest == "50 % idle, the host is launching work · 10 % copying memory"
+
+
+def test_the_part_that_the_gpu_computes_is_of_the_time_before_it() -> None:
+    line = first_words.loop_line(step(computing=0.4).model_copy(update={"iteration_ms_unprofiled": 8.0}))
+    assert line.text == "`step`: 8.00 ms an iteration; under the profiler 10.0 ms, the GPU computes 40 % of it"
 
 
 def test_parts_too_small_to_name_are_summed_up() -> None:
@@ -49,22 +54,22 @@ def test_parts_too_small_to_name_are_summed_up() -> None:
 
 
 def test_the_expectation_leads_and_its_range_follows() -> None:
-    assert "| about 50 % (5.0 % to 70 %) of `decode_token` |" in screen(
+    assert "| about 50 % (5.0 % to 70 %) of an iteration |" in screen(
         with_gain(after_ms=5.0, low_ms=3.0, high_ms=9.5, share=0.5)
     )
-    assert "| about 50 % (40 % to 60 %) of `decode_token` |" in screen(
+    assert "| about 50 % (40 % to 60 %) of an iteration |" in screen(
         with_gain(after_ms=5.0, low_ms=4.0, high_ms=6.0, share=0.5)
     )
 
 
 def test_no_gain_leads_with_nothing() -> None:
     gain = {"after_ms": 7.8, "low_ms": 5.9, "high_ms": 10.0, "share": 0.22, "uncertain": True}
-    assert "| 0 % to 41 %, perhaps 22 % of `decode_token` |" in screen(with_gain(**gain))
+    assert "| 0 % to 41 %, perhaps 22 % of an iteration |" in screen(with_gain(**gain))
     second = samples.launch_bound_finding(
         rank=2, gain=with_gain(**gain, cumulative_before_ms=5.0, cumulative_after_ms=5.0).findings[0].gain
     )
-    said = words.headline(second, {1: samples.launch_bound().run.loops[0]}, ranged=True)
-    assert said == "no extra gain after the fixes above (alone perhaps 22 % of `decode_token`)"
+    said = gain_words.headline(second, {1: samples.launch_bound().run.loops[0]}, ranged=True)
+    assert said == "no extra gain after the fixes above (alone perhaps 22 % of an iteration)"
 
 
 def test_the_bar_has_a_legend_of_what_it_draws() -> None:
@@ -94,10 +99,21 @@ def test_findings_at_one_line_say_so() -> None:
 
 
 def test_other_places_are_counted_each_once() -> None:
-    assert "| `a.py:3` and 2 other places |" in screen(
-        with_places(at(("a.py", 3), ("a.py", 4), ("b.py", 3), ("a.py", 4)))
-    )
+    four = at(("a.py", 3), ("a.py", 4), ("b.py", 3), ("b.py", 5), ("a.py", 4))
+    assert "| `a.py:3` and 3 other places |" in screen(with_places(four))
     assert "| `a.py:3` |" in screen(with_places(at(("a.py", 3), ("a.py", 3))))
+
+
+def test_up_to_three_places_are_all_listed() -> None:
+    places = at(("a.py", 3), ("a.py", 4), ("b.py", 3))
+    assert "| `a.py:3`, `:4`; `b.py:3` |" in screen(with_places(places))
+
+
+def test_a_function_without_a_name_is_left_out() -> None:
+    place = Place(file="a.py", line=3, function="<genexpr>")
+    text = markdown.render(with_places((place,)))
+    assert "| `a.py:3` |" in text
+    assert "genexpr" not in text
 
 
 def test_a_line_that_is_not_all_of_it_says_how_much_it_is() -> None:
@@ -105,12 +121,40 @@ def test_a_line_that_is_not_all_of_it_says_how_much_it_is() -> None:
     assert "| `a.py:3`, 60 % of this cost |" in screen(with_places((place,)))
 
 
+def test_a_fix_that_needs_another_names_it() -> None:
+    first = samples.launch_bound_finding(code="S01")
+    other_loop = samples.launch_bound_finding(rank=2, code="S02", gain=Gain(kind="test_needed", basis="loop", loop=7))
+    later = samples.launch_bound_finding(rank=3, after=("S01", "S02", "S03"))
+    report = samples.launch_bound().model_copy(update={"findings": (first, other_loop, later)})
+    assert "| Replay the step as one CUDA graph |" in screen(report)
+    assert "| After finding 1: replay the step as one CUDA graph |" in screen(report)
+    assert "| After findings 1 and 2: replay" in screen(
+        report.model_copy(update={"findings": (first, samples.launch_bound_finding(rank=2, code="S02"), later)})
+    )
+
+
+def test_an_acronym_stays_one_after_another_fix() -> None:
+    remedy = samples.GRAPHS.model_copy(update={"title": "NCCL first"})
+    later = samples.launch_bound_finding(rank=2, code="H04", after=("H01",), remedies=(remedy,))
+    report = samples.launch_bound().model_copy(update={"findings": (samples.launch_bound_finding(), later)})
+    assert "| After finding 1: NCCL first |" in screen(report)
+
+
+def test_without_python_a_place_not_recorded_gets_a_hint() -> None:
+    hint = ": NVTX ranges around parts of the program would show it"
+    report = with_places(())
+    native = report.model_copy(update={"run": report.run.model_copy(update={"frameworks": ("cuda",)})})
+    assert f"| not recorded{hint} |" in screen(native)
+    python = report.model_copy(update={"run": report.run.model_copy(update={"frameworks": ("cuda", "cupy")})})
+    assert "| not recorded |" in screen(python)
+
+
 def test_a_consequence_points_at_its_cause() -> None:
     cause = samples.launch_bound_finding(process="rank 1")
     shown = samples.launch_bound_finding(rank=2, caused_by=1, title="The others wait for `rank 1`")
     text = markdown.render(samples.launch_bound().model_copy(update={"findings": (cause, shown)}))
-    assert "| rank 1: `decode.py:31` in `step` and 1 other place |" in text
-    assert "| the same time as finding 1, its cause (alone up to 79 % of `decode_token`) |" in text
+    assert "| rank 1: `decode.py:31` in `step`; `:44` in `sample` |" in text
+    assert "| the same time as finding 1, its cause (alone up to 79 % of an iteration) |" in text
     assert "**Cause:** finding 1 accounts for most of this time. Fix that one; this one goes with it." in text
     assert text.count("**Process:** rank 1") == 1
 
@@ -119,15 +163,17 @@ def test_a_gain_above_its_idle_time_says_why() -> None:
     gain = {"after_ms": 5.0, "low_ms": 4.0, "high_ms": 6.0, "share": 0.5}
     finding = with_gain(**gain).findings[0].model_copy(update={"leaf": "input", "also": "ranks"})
     loops = {1: step(computing=0.7, input=0.3)}
-    said = words.headline(finding, loops, ranged=True)
-    assert said.endswith(", more than the idle time itself (30 %): the other ranks then wait less")
-    assert "more than" not in words.headline(finding.model_copy(update={"also": None}), loops, ranged=True)
+    said = gain_words.gain(finding, loops)
+    more = "The fix saves more than its part of the time (**idle, waiting for input**: 30 %), because the other ranks"
+    assert said.endswith(f". {more} then wait less.")
+    assert "more than" not in gain_words.headline(finding, loops, ranged=True)
+    assert "more than" not in gain_words.gain(finding.model_copy(update={"also": None}), loops)
 
 
 def test_a_gain_between_iterations_says_so() -> None:
     gain = {"before_ms": 15.0, "after_ms": 10.0, "low_ms": 9.0, "high_ms": 11.0, "share": 0.33}
-    said = words.headline(with_gain(**gain).findings[0], {1: step(computing=1.0)}, ranged=True)
-    assert said == "about 33 % (27 % to 40 %) of `step` with the pauses between its iterations"
+    said = gain_words.headline(with_gain(**gain).findings[0], {1: step(computing=1.0)}, ranged=True)
+    assert said == "about 33 % (27 % to 40 %) of an iteration with the pauses between its iterations"
 
 
 def unexplained(*parts: Unclaimed, found: bool = True) -> Report:
@@ -144,12 +190,12 @@ LOADING = Unclaimed(
 
 def test_a_large_part_without_a_finding_gets_a_row() -> None:
     text = screen(unexplained(LOADING))
-    said = "No finding explains 20 % of `step` (idle, waiting for input)"
-    assert f"| | {said} | the host was in `load` (`a.py:3`), 90 % of it | not known | not priced |\n" in text
+    said = "No finding explains 20 % of an iteration (idle, waiting for input)"
+    assert f"| | {said} | the host was in `load` (`a.py:3`) for 90 % of that time | not known | not priced |\n" in text
     assert f"**{said}**: the host was in `load`" in comment.render(unexplained(LOADING))
     assert f"**{said}**: the host was in `load`" in screen(unexplained(LOADING, found=False))
     bare = re.sub(r"<[^>]+>", "", page.render(unexplained(LOADING)))
-    assert f"{said.replace('`', '')}: the host was in load (a.py:3), 90 % of it" in bare
+    assert f"{said}: the host was in load (a.py:3) for 90 % of that time" in bare
 
 
 def test_a_part_that_is_not_large_gets_none() -> None:

@@ -6,7 +6,7 @@ from markdown_it import MarkdownIt
 import samples
 from gpudiag.model import Gain, Loop, Report, Suppressed
 from gpudiag.report import markdown
-from gpudiag.report.wording import words
+from gpudiag.report.wording import gain_words, words
 from gpudiag.report.wording.evidence_words import former_fact
 
 GFM = MarkdownIt("gfm-like", {"linkify": False})
@@ -89,7 +89,7 @@ def test_findings_over_the_limit_get_a_line_each() -> None:
     text = markdown.render(samples.launch_bound(), limit=1)
     assert "### 1." in text
     assert "### 2." not in text
-    assert "2. A scalar is read back from the GPU in every iteration: about 5.1 % of `decode_token`" in text
+    assert "2. A scalar is read back from the GPU in every iteration: about 5.1 % of an iteration" in text
 
 
 def test_many_loops_are_counted_not_listed() -> None:
@@ -122,15 +122,19 @@ def test_budget_rows_keep_their_order_and_skip_nothings() -> None:
     [
         (
             {"kind": "upper_bound", "before_ms": 4.0, "after_ms": 1.0, "speedup": 4.0, "share": 0.75},
-            "up to 75 % of `step`",
+            "up to 75 % of an iteration",
             "**Gain, at most:** an iteration of `step` goes from 4.00 ms to 1.00 ms (4.0 times as fast).",
         ),
         (
             {"kind": "expected", "before_ms": 4.0, "after_ms": 3.0, "low_ms": 2.5, "high_ms": 3.5, "share": 0.25},
-            "about 25 % of `step`",
+            "about 25 % of an iteration",
             "**Gain, expected:** an iteration of `step` goes from 4.00 ms to 3.00 ms (2.50 ms to 3.50 ms).",
         ),
-        ({"kind": "lower_bound", "share": 0.25}, "at least 25 % of `step`", "**Gain, at least:** 25 % of `step`."),
+        (
+            {"kind": "lower_bound", "share": 0.25},
+            "at least 25 % of an iteration",
+            "**Gain, at least:** 25 % of `step`.",
+        ),
         (
             {"kind": "test_needed", "test": "Run it with `--x`."},
             "gain to be tested",
@@ -138,7 +142,7 @@ def test_budget_rows_keep_their_order_and_skip_nothings() -> None:
         ),
         (
             {"kind": "expected", "before_ms": 4.0, "after_ms": 3.0, "share": 0.25, "cumulative_after_ms": 1.0},
-            "about 25 % of `step`",
+            "about 25 % of an iteration",
             (
                 "**Gain, expected:** an iteration of `step` goes from 4.00 ms to 3.00 ms. "
                 "With the fixes above as well: 1.00 ms."
@@ -149,13 +153,13 @@ def test_budget_rows_keep_their_order_and_skip_nothings() -> None:
 def test_a_gain_says_its_kind_and_its_denominator(gain: dict[str, object], headline: str, sentence: str) -> None:
     finding = samples.launch_bound_finding(rank=2, gain={"basis": "loop", "loop": 1, **gain})
     loops = {1: loop(1, 1.0, name="step")}
-    assert words.headline(finding, loops) == headline
-    assert words.gain(finding, loops) == sentence
+    assert gain_words.headline(finding, loops) == headline
+    assert gain_words.gain(finding, loops) == sentence
 
 
 def test_a_gain_in_part_of_the_run_names_its_share_of_all() -> None:
     gain = Gain(kind="upper_bound", basis="loop", loop=1, before_ms=4.0, after_ms=1.0, share=0.75)
-    said = words.gain(samples.launch_bound_finding(gain=gain), {1: loop(1, 0.2)})
+    said = gain_words.gain(samples.launch_bound_finding(gain=gain), {1: loop(1, 0.2)})
     assert "which saves 15 % of all steady time" in said
 
 
@@ -197,7 +201,7 @@ def test_titles_are_optional() -> None:
 
 def test_a_gain_of_everything_does_not_promise_zero() -> None:
     gain = Gain(kind="upper_bound", basis="loop", loop=1, before_ms=4.0, after_ms=0.0, share=1.0)
-    said = words.gain(samples.launch_bound_finding(gain=gain), {1: loop(1, 1.0, name="step")})
+    said = gain_words.gain(samples.launch_bound_finding(gain=gain), {1: loop(1, 1.0, name="step")})
     assert said == "**Gain, at most:** all of an iteration of `step` (4.00 ms)."
 
 
@@ -253,11 +257,11 @@ def test_paths_start_at_their_common_folder() -> None:
     finding = samples.launch_bound_finding(where=places)
     base = samples.launch_bound()
     text = markdown.render(base.model_copy(update={"findings": (finding,), "minor": ()}))
-    assert "Files are below `/home/me/app/`.\n" in text
+    assert "Paths are relative to `/home/me/app/`.\n" in text
     assert "- `a/x.py:1`\n- `y.py`, range `other`\n" in text
     apart = samples.launch_bound_finding(where=(*places, samples.Place(file="/opt/z.py")))
     text = markdown.render(base.model_copy(update={"findings": (apart,), "minor": ()}))
-    assert "Files are below" not in text
+    assert "Paths are relative to" not in text
     assert "`/home/me/app/a/x.py:1`" in text
 
 
@@ -270,13 +274,13 @@ def test_the_loop_is_not_named_again_as_a_place() -> None:
 def test_without_a_loop_gains_are_of_the_recorded_work() -> None:
     gain = Gain(kind="upper_bound", basis="loop", loop=1, before_ms=4.0, after_ms=1.0, share=0.75)
     finding, loops = samples.launch_bound_finding(gain=gain), {1: loop(1, 1.0, source="unknown")}
-    assert words.headline(finding, loops) == "up to 75 % of the recorded work"
-    assert words.gain(finding, loops) == "**Gain, at most:** the recorded work goes from 4.00 ms to 1.00 ms."
+    assert gain_words.headline(finding, loops) == "up to 75 % of the recorded work"
+    assert gain_words.gain(finding, loops) == "**Gain, at most:** the recorded work goes from 4.00 ms to 1.00 ms."
 
 
 def test_the_first_fix_has_none_above_it() -> None:
     gain = Gain(kind="expected", basis="loop", loop=1, before_ms=4.0, after_ms=1.0, share=0.75, cumulative_after_ms=0.9)
-    assert "fixes above" not in words.gain(samples.launch_bound_finding(rank=1, gain=gain), {1: loop(1, 1.0)})
+    assert "fixes above" not in gain_words.gain(samples.launch_bound_finding(rank=1, gain=gain), {1: loop(1, 1.0)})
 
 
 def test_texts_that_no_template_marks_are_escaped_all_the_same() -> None:

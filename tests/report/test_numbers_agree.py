@@ -16,7 +16,7 @@ from gpudiag.report import markdown
 from gpudiag.report.code_review import checklist
 from gpudiag.report.github import comment
 from gpudiag.report.html import page
-from gpudiag.report.wording import evidence_words, words
+from gpudiag.report.wording import evidence_words, gain_words, words
 from gpudiag.text import iteration_words
 from gpudiag.text.format import clause
 
@@ -61,7 +61,7 @@ def assert_shares_add_up(finding: Finding) -> None:
 
 
 def assert_a_gain_is_seen(finding: Finding, loops: dict[int, Loop]) -> None:
-    said = re.search(r"goes from (.+? \w+) to ([\d.,]+ \w+)", words.gain(finding, loops))
+    said = re.search(r"goes from (.+? \w+) to ([\d.,]+ \w+)", gain_words.gain(finding, loops))
     assert said is None or said[1] != said[2]
 
 
@@ -93,16 +93,16 @@ def test_a_gain_that_may_be_nothing_says_the_range_first() -> None:
     wide, sure = rank.marked((finding(gain=g) for g in (gain(6.45, 5.25, 15.0), gain(6.45, 5.25, 9.0))), SETTINGS)
     assert (wide.gain.uncertain, sure.gain.uncertain) == (True, False)
     report = of(wide)
-    said = "0 % to 65 %, perhaps 57 % of `step`"
+    said = "0 % to 65 %, perhaps 57 % of an iteration"
     for text in (markdown.render(report), checklist.render(report), comment.render(report)):
         assert said in text
         assert "about 57 %" not in text
-    assert said.replace("`", "") in re.sub(r"<[^>]+>", "", page.render(report))
+    assert said in re.sub(r"<[^>]+>", "", page.render(report))
     assert (
         "**Gain, uncertain:** an iteration of `step` goes from 15.0 ms to between 5.25 ms and 15.0 ms, perhaps 6.45 ms"
         in (markdown.render(report))
     )
-    assert "about 57 % (40 % to 65 %) of `step`" in markdown.render(of(sure))
+    assert "about 57 % (40 % to 65 %) of an iteration" in markdown.render(of(sure))
 
 
 def test_the_verdict_says_the_range_first() -> None:
@@ -112,7 +112,7 @@ def test_the_verdict_says_the_range_first() -> None:
 
 
 def test_times_that_print_alike_are_given_by_their_difference() -> None:
-    said = words.gain(finding(gain=gain(14.98, 14.97, 15.0)), {1: of().run.loops[0]})
+    said = gain_words.gain(finding(gain=gain(14.98, 14.97, 15.0)), {1: of().run.loops[0]})
     assert "an iteration of `step`, 15.0 ms now, takes 20.0 µs less" in said
     assert "15.0 ms to 15.0 ms" not in said
 

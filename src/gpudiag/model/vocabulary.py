@@ -49,12 +49,14 @@ BUDGET: Mapping[str, CategoryWords] = {
     ),
     "exposed_copy": CategoryWords("copying memory", "nothing else runs meanwhile", "only copies memory"),
     "idle_launch": CategoryWords(
-        "idle, waiting for a launch",
+        "idle, the host is launching work",
         "the CPU had not yet sent the next work, or it was just starting",
         "waits for launches",
     ),
     "idle_sync": CategoryWords(
-        "idle after a wait", "the CPU stopped for a result, so nothing was queued", "idles after a wait of the CPU"
+        "idle, the host had waited for the GPU",
+        "the CPU stopped for a result, so nothing was queued",
+        "idles after a wait of the CPU",
     ),
     "idle_input": CategoryWords("idle, waiting for input", "the next batch was not ready", "waits for input"),
     "idle_allocation": CategoryWords(
@@ -88,7 +90,7 @@ LEAVES: Mapping[str, LeafWords] = {
     ),
     "exposed_copy": LeafWords("copying memory", "nothing else runs meanwhile", "only copies memory", "exposed_copy"),
     "submitting": LeafWords(
-        "idle, waiting for a launch",
+        "idle, the host is launching work",
         "the host was preparing the next launch, or it was just starting",
         "waits for launches",
         "idle_launch",
@@ -119,7 +121,7 @@ LEAVES: Mapping[str, LeafWords] = {
         "idle_other",
     ),
     "sync": LeafWords(
-        "idle after a wait",
+        "idle, the host had waited for the GPU",
         "the host stopped for a result, so nothing was queued",
         "idles after a wait of the host",
         "idle_sync",

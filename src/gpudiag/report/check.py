@@ -17,10 +17,11 @@ from gpudiag.gate.result import (
     SuppressionCheck,
     UnknownRule,
 )
-from gpudiag.model import Place, vocabulary
+from gpudiag.model import Place
 from gpudiag.report import json_format
 from gpudiag.report.code_review.locations import common_folder
-from gpudiag.report.wording.words import BUDGET, SIZES, duration, plural
+from gpudiag.report.wording.gain_words import SIZES
+from gpudiag.report.wording.words import BUDGET, duration, leaf_label, named_function, plural, within
 from gpudiag.text.escape import code, plain, prose
 from gpudiag.text.format import num, pct
 
@@ -127,7 +128,7 @@ def budget_line(one: BudgetCheck) -> str:
     measured, allowed = figure(one.measured), figure(one.allowed)
     if measured == allowed and one.state == "broken":
         measured, allowed = EXACT[one.unit](one.measured), EXACT[one.unit](one.allowed)
-    subject = SUBJECTS[one.limit] if one.limit in SUBJECTS else LEAF + vocabulary.LEAVES[one.limit].label
+    subject = SUBJECTS[one.limit] if one.limit in SUBJECTS else LEAF + within(leaf_label(one.limit))
     said = f"{code(one.loop or one.budget)} {subject.format(measured)}, {bound} {allowed} allowed"
     if one.state == "broken":
         said += f": {_beyond(one)}"
@@ -148,7 +149,7 @@ def _beyond(one: BudgetCheck) -> str:
 
 def _cause(key: str) -> str:
     words = BUDGET.get(key, "")
-    return words.split("**")[1] if words else plain(key.replace("_", " "))
+    return within(words.split("**")[1]) if words else plain(key.replace("_", " "))
 
 
 def _headline(one: FindingCheck) -> str:
@@ -179,7 +180,7 @@ def _written(reason: str) -> str:
 
 def _legend(findings: Iterable[FindingCheck], folder: str) -> str:
     """Explain what several lines share."""
-    said = [f"Files are below {code(folder)}."] if folder else []
+    said = [f"Paths are relative to {code(folder)}."] if folder else []
     if any(one.worth is not None and one.basis != "kernel" for one in findings):
         said.append(STEADY)
     return " ".join(said)
@@ -190,7 +191,8 @@ def place(one: Place, folder: str = "") -> str:
     if one.file:
         file = one.file.removeprefix(folder)
         line = code(f"{file}:{one.line}" if one.line else file)
-        return f"{line} in {code(one.function)}" if one.function else line
+        function = named_function(one)
+        return f"{line} in {code(function)}" if function else line
     return code(one.nvtx or one.kernel or "")
 
 

@@ -17,6 +17,7 @@ from gpudiag.report.wording import (
     coverage_words,
     evidence_words,
     first_words,
+    gain_words,
     kernel_words,
     place_words,
     unclaimed_words,
@@ -76,6 +77,7 @@ def view(report: Report, limit: int | None = None) -> dict[str, Any]:
         "bar_legend": first_words.legend(lines),
         "rows": rows[: first_words.ROWS],
         "observed": [_safe(one) for one in unclaimed_words.large(shown)],
+        "together": Safe(gain_words.together(report.findings, loops)),
         "more_rows": len(rows[first_words.ROWS :]),
         "all_rows": rows,
         "caveat": caveat,
@@ -217,8 +219,8 @@ def _summary(
         summary.append(
             {
                 "finding": finding,
-                "headline": Safe(words.headline(finding, loops)),
-                "gain": Safe(words.gain(finding, loops)),
+                "headline": Safe(gain_words.headline(finding, loops)),
+                "gain": Safe(gain_words.gain(finding, loops)),
                 "places": [
                     Safe(place_words.place(p, folder, words.loop_of(finding, loops))) for p in finding.where[:PLACES]
                 ],
@@ -231,7 +233,7 @@ def _summary(
                         "remedy": r,
                         "framework": _shown_for(r.framework, guessed),
                         "seen": fixed.get((r.id, r.framework)),
-                        "worth": Safe(words.remedy_gain(r)),
+                        "worth": Safe(gain_words.remedy_gain(r)),
                     }
                     for r in remedies[:FIXES]
                 ],
@@ -270,7 +272,7 @@ def _for_frameworks(remedies: Sequence[Remedy], frameworks: Sequence[str]) -> Se
 def _brief(finding: Finding, loops: Mapping[int, Loop], folder: str) -> dict[str, Any]:
     return {
         "finding": finding,
-        "headline": Safe(words.headline(finding, loops)),
+        "headline": Safe(gain_words.headline(finding, loops)),
         "place": Safe(place_words.first(finding, folder, words.loop_of(finding, loops))) if finding.where else None,
     }
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from gpudiag.model import Report
 from gpudiag.report import markdown, pager, terminal
+from gpudiag.report.wording import first_words
 from gpudiag.report.wording.words import plural
 from gpudiag.text import escape
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 PROMPT = 2  # lines that a shell takes when the report has been printed
-FOLDER = len("Files are below .")
+FOLDER = len("Paths are relative to .")
 ASCII = str.maketrans({"█": "#", "▓": "=", "░": ".", "·": "|", "µ": "u", "…": "~", "–": "-", "×": "x"})
 MORE = "All details: the same command with `--full`, or `-o report.html` for a browser."
 
@@ -57,11 +58,14 @@ def _blocks(seen: Mapping[str, Any], count: int, console: Console) -> Iterator[l
     yield [text(f"gpudiag: {seen['heading']}{devices}")]
     yield [text(f"**{escape.prose(seen['lead'])}**")] if seen["lead"] else []
     loops = [text(escape.prose(report.run.selection.text))] if report.run.selection else []
-    for line in seen["loop_lines"]:
+    lines, bars = seen["loop_lines"], seen["drawn"]
+    for line in lines:
         loops.append(text(f"**{line.text}**"))
-        if line.rest or (line.bar and seen["drawn"]):
-            loops.append(text(f"{line.bar} {line.rest}" if seen["drawn"] else line.rest))
-    if seen["bar_legend"] and seen["drawn"]:
+        if bars and line.bar and len(lines) == 1:
+            loops += [text(f"{line.bar} {seen['bar_legend']}"), _parts(line.rest, text)]
+        elif line.rest or (line.bar and bars):
+            loops.append(text(f"{line.bar} {line.rest}" if bars else line.rest))
+    if seen["bar_legend"] and bars and len(lines) > 1:
         loops.append(text(seen["bar_legend"]))
     if seen["coverage"]:
         loops.append(text(escape.prose(seen["coverage"])))
@@ -70,6 +74,17 @@ def _blocks(seen: Mapping[str, Any], count: int, console: Console) -> Iterator[l
     yield [text(f"**{one.title}**: {one.where}") for one in seen["observed"]]
     yield [text(f"**Keep in mind:** {escape.prose(seen['caveat'].text)}")] if seen["caveat"] else []
     yield [text(MORE)]
+
+
+def _parts(rest: str, text: Callable[[str], RenderableType]) -> RenderableType:
+    """A line for each part of the only loop's time: its share, and what it is."""
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 1, 0, 0))
+    for part in rest.split(first_words.JOINT) if rest else ():
+        share, _, label = part.partition(" % ")
+        table.add_row(f"{share} %", text(label))
+    return table
 
 
 def _findings(
@@ -83,6 +98,8 @@ def _findings(
     if not rows:
         return []
     parts = [text("**What to fix first**")]
+    if seen["together"]:
+        parts.append(text(seen["together"]))
     for row in rows[:count]:
         facts = Table.grid(padding=(0, 2, 0, 0))
         for label, fact in (("saves", row.saves), ("where", row.where), ("fix", row.fix)):
@@ -93,7 +110,7 @@ def _findings(
     if left := len(rows) - count:
         parts.append(text(f"{plural(left, 'more finding')}."))
     if seen["folder"]:
-        parts.append(text(f"Files are below {escape.code(escape.middle(seen['folder'], room))}."))
+        parts.append(text(f"Paths are relative to {escape.code(escape.middle(seen['folder'], room))}."))
     return parts
 
 

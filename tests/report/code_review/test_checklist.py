@@ -63,10 +63,8 @@ def test_the_question_of_a_rule_survives_a_saved_report(tmp_path: Path) -> None:
     saved.write_text(json_format.render(report), "utf-8")
     text = checklist.render(savedreport.read(saved))
     assert text == checklist.render(report)
-    assert (
-        f"- [ ] **{rule.question}**\n  - `item_every_stage.py:39` in `step` · 0.5 % to 50 %, perhaps 25 % of `iter` · "
-        in text
-    )
+    place = "`item_every_stage.py:39` in `step`"
+    assert f"- [ ] **{rule.question}**\n  - {place} · 0.5 % to 50 %, perhaps 25 % of an iteration · " in text
 
 
 def test_a_rule_without_a_question_asks_by_its_title() -> None:
@@ -83,9 +81,9 @@ def test_files_come_by_gain_and_places_without_a_file_last() -> None:
     )
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == ["`b/c.py`", "`a.py`", "No file is named"]
     assert re.findall(r"finding (\d)", text) == ["2", "3", "4", "2", "1"]
-    assert "Files are below `/app/`." in text
-    assert "`c.py:9` · about 30 % of `decode_token`, 10 % of that here · finding 2, S02" in text
-    assert "  - kernel `gather` · about 40 % of `decode_token` · finding 1, S01" in text
+    assert "Paths are relative to `/app/`." in text
+    assert "`c.py:9` · about 30 % of an iteration, 10 % of that here · finding 2, S02" in text
+    assert "  - kernel `gather` · about 40 % of an iteration · finding 1, S01" in text
 
 
 def test_a_finding_in_and_out_of_a_file_is_asked_once() -> None:
@@ -119,7 +117,7 @@ def test_a_gain_that_only_a_test_can_tell_has_no_number() -> None:
 def test_a_pointless_finding_does_not_refer_to_what_is_above() -> None:
     gain = Gain(kind="expected", basis="loop", loop=1, share=0.1, cumulative_before_ms=2.0, cumulative_after_ms=2.0)
     text = with_findings(asking(1, 0.5), asking(2, 0.1, gain=gain))
-    assert "no extra gain after the fixes ranked before it (alone about 10 % of `decode_token`)" in text
+    assert "no extra gain after the fixes ranked before it (alone about 10 % of an iteration)" in text
     assert "above" not in text
 
 

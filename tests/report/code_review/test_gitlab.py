@@ -44,7 +44,7 @@ def test_an_entry_says_what_why_and_where_else(tmp_path: Path) -> None:
     first, second = entries(samples.launch_bound(), tmp_path)
     assert first["severity"] == second["severity"] == "critical"
     assert first["description"].startswith(
-        "The GPU waits for small kernels to be launched: up to 79 % of `decode_token`."
+        "The GPU waits for small kernels to be launched: up to 79 % of an iteration."
     )
     assert first["description"].endswith("Also at line 44.")
 

@@ -124,10 +124,10 @@ def test_a_key_that_would_break_the_mark_is_refused(key: str) -> None:
 
 def test_a_finding_is_short_with_its_details_folded() -> None:
     text = comment.render(samples.launch_bound())
-    assert "**`decode_token`: 5.70 ms an iteration, of which the GPU computes 20 %**" in text
+    assert "**`decode_token`: 5.70 ms an iteration, the GPU computes 20 % of it**" in text
     short = (
         "**1. The GPU waits for small kernels to be launched**\n"
-        "- up to 79 % of `decode_token` · `decode.py:31` in `step`; `:44` in `sample` · H01\n"
+        "- up to 79 % of an iteration · `decode.py:31` in `step`; `:44` in `sample` · H01\n"
         "- Fix: Replay the step as one CUDA graph\n\n"
     )
     assert f"{short}<details>\n<summary>" in text
@@ -140,8 +140,8 @@ def test_a_finding_is_short_with_its_details_folded() -> None:
 def test_the_picture_is_one_bar_with_its_parts() -> None:
     text = comment.render(samples.launch_bound())
     rest = (
-        "72 % idle, waiting for a launch · 5.1 % idle after a wait · 2.2 % idle, the CPU is busy elsewhere"
-        " · 0.3 % other"
+        "72 % idle, the host is launching work · 5.1 % idle, the host had waited for the GPU"
+        " · 2.2 % idle, the CPU is busy elsewhere · 0.3 % other"
     )
     assert f"\n`{'█' * 6}{'░' * 24}` {rest}\n" in text
 
@@ -169,7 +169,7 @@ def test_what_is_not_a_finding_is_folded_and_counted() -> None:
 def test_findings_after_the_fifth_get_a_line() -> None:
     text = comment.render(many(7))
     assert text.count("x = step(x)\n```\n") == 5
-    assert "\n6. Cause number 6: up to 79 % of `decode_token`, `part_6.py:6` (U006)\n7. Cause number 7: " in text
+    assert "\n6. Cause number 6: up to 79 % of an iteration, `part_6.py:6` (U006)\n7. Cause number 7: " in text
     assert "not fit" not in text
 
 

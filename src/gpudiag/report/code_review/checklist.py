@@ -15,7 +15,7 @@ from gpudiag.model import Finding, Loop, Place, Report
 from gpudiag.report.code_review import locations
 from gpudiag.report.github.comment_limits import private
 from gpudiag.report.markdown import Safe, section, view
-from gpudiag.report.wording import words
+from gpudiag.report.wording import gain_words, words
 from gpudiag.text import escape
 from gpudiag.text.format import pct
 
@@ -74,7 +74,7 @@ def _part(here: Sequence[Place], total: int) -> float:
 
 
 def _item(finding: Finding, here: Sequence[Place], part: float, loops: Mapping[int, Loop]) -> dict[str, Any]:
-    gain = words.headline(finding, loops, before="the fixes ranked before it")
+    gain = gain_words.headline(finding, loops, before="the fixes ranked before it")
     if finding.gain.kind == "test_needed":
         worth = "only a test can tell what it is worth"
     else:

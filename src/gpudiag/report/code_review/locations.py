@@ -45,7 +45,7 @@ def spots(places: Iterable[Place], loop: Loop | None) -> list[tuple[str, str, in
 def _spot(place: Place, loop: Loop | None) -> tuple[str, str, int | None]:
     """Return all that is reported about a place: two places that differ in nothing else are one."""
     if place.file:
-        return place.file, place.function or "", place.line
+        return place.file, words.named_function(place), place.line
     return "", _elsewhere(place, loop), None
 
 

@@ -13,7 +13,7 @@ from gpudiag.model import Finding, Report, Severity
 from gpudiag.report.code_review import source_paths
 from gpudiag.report.code_review.source_paths import Spot
 from gpudiag.report.github.comment_limits import private
-from gpudiag.report.wording import words
+from gpudiag.report.wording import gain_words
 from gpudiag.text.escape import NAME_LIMIT, bare, code, middle, visible
 
 Level = Literal["warning", "note"]
@@ -47,7 +47,7 @@ def alerts(report: Report, root: Path | None = None) -> list[Alert]:
             finding=finding,
             level=LEVELS[finding.severity],
             title=bare(finding.title, TITLE_LIMIT),
-            headline=bare(words.headline(finding, loops, before=BEFORE), TITLE_LIMIT),
+            headline=bare(gain_words.headline(finding, loops, before=BEFORE), TITLE_LIMIT),
             message=bare(finding.message, TEXT_LIMIT),
             spots=tuple(source_paths.spots(finding, sources)),
         )

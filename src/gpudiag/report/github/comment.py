@@ -15,7 +15,7 @@ from gpudiag.report import diff as diffpage
 from gpudiag.report.code_review import locations
 from gpudiag.report.github.comment_limits import APART, LIMIT, body, folded, marker, private, sound
 from gpudiag.report.markdown import Safe, environment, section, view
-from gpudiag.report.wording import first_words, words
+from gpudiag.report.wording import first_words, gain_words, words
 from gpudiag.text import escape
 
 IN_DETAIL = 5  # findings with details; the others get a line each
@@ -124,7 +124,7 @@ def _item(item: Mapping[str, Any], report: Report, folder: str) -> dict[str, Any
     same = first_words.as_line_of(first_words.same_lines(report.findings).get(finding.rank))
     return {
         **item,
-        "headline": Safe(words.headline(finding, loops, ranged=True)),
+        "headline": Safe(gain_words.headline(finding, loops, ranged=True)),
         "title": Safe(escape.prose(escape.middle(finding.title, TITLE))),
         "where": Safe(f"{locations.brief(finding.where, loop, folder)}{same}") if finding.where else "",
         "fix": Safe(escape.prose(escape.middle(fix, TITLE))),

@@ -11,7 +11,7 @@ from gpudiag.model import Finding, Loop, Report
 from gpudiag.report import markdown
 from gpudiag.report.html import fix_preview, kinds, ranks, roofline, tables, track
 from gpudiag.report.html.markup import asset, block, digest, environment, inline, trusted
-from gpudiag.report.wording import unclaimed_words, words
+from gpudiag.report.wording import gain_words, unclaimed_words, words
 from gpudiag.text import escape
 from gpudiag.timeline.model import Picture, Timeline
 
@@ -79,6 +79,7 @@ def render(report: Report, picture: Picture | None = None) -> str:
         "kernels_text": block(markdown.section("kernels", seen)),
         "roofline": roofline.roofline([*seen["kernels"], *seen["small_kernels"], *seen["other_kernels"]]),
         "stalls": [kernel for kernel in seen["explained_kernels"] if kernel.stalls],
+        "together_html": inline(seen["together"]),
         "before_findings": block(markdown.section("before_findings", seen)),
         "findings": findings,
         "job_text": block(markdown.section("job", seen)),
@@ -158,7 +159,7 @@ def _caption(one: Timeline, report: Report) -> dict[str, Markup]:
 def _fix_preview_text(report: Report, fix: Timeline) -> Markup:
     first = next(f for f in report.findings if f.gain.kind != "test_needed")
     loops = {loop.id: loop for loop in report.run.loops}
-    gain = words.gain(first, loops)
+    gain = gain_words.gain(first, loops)
     drawn = (
         "Both as the replay has them, to one scale."
         if len(fix.rows) > 3

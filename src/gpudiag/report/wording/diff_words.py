@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from gpudiag.model import FindingChange, LoopChange, Place, ProfileChange, Ratio, Side, Times, vocabulary
+from gpudiag.model import FindingChange, LoopChange, Place, ProfileChange, Ratio, Side, Times
 from gpudiag.report.wording import kernel_words, words
 from gpudiag.text import escape
 from gpudiag.text.format import pct
@@ -105,13 +105,13 @@ def time_parts(change: LoopChange) -> list[dict[str, str]]:
 def moved(change: LoopChange) -> str:
     """Name the parts of the time tree that changed for sure, largest change first; nothing under noise.
 
-    `Changed beyond noise, in an iteration as recorded: idle after a wait, 5.10 ms → 0; computing, 3 ms → 2 ms.`
+    `Changed beyond noise, in an iteration as recorded: idle (waiting for input), 5.10 ms → 0; computing, 3 ms → 2 ms.`
     """
     if not change.tree or change.state == "noise":
         return ""
     equal = change.work if change.ratio_of == "equal work" and change.work else 1.0
     said = [
-        f"{_label(leaf.leaf)}, {_part(leaf.base_ms)} → {_part(leaf.head_ms / equal)}"
+        f"{words.within(words.leaf_label(leaf.leaf))}, {_part(leaf.base_ms)} → {_part(leaf.head_ms / equal)}"
         for leaf in change.tree
         if leaf.changed
     ]
@@ -119,10 +119,6 @@ def moved(change: LoopChange) -> str:
         return "No part of an iteration changed beyond noise."
     of = "an iteration" if equal == 1 else "as much work as an iteration before"
     return f"Changed beyond noise, in {of} as recorded: {'; '.join(said)}."
-
-
-def _label(leaf: str) -> str:
-    return vocabulary.LEAVES[leaf].label if leaf in vocabulary.LEAVES else leaf.replace("_", " ")
 
 
 def _part(ms: float) -> str:

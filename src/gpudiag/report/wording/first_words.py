@@ -9,14 +9,17 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from gpudiag.model import SEVERITIES, Finding, Job, Kernel, Loop, Note, Remedy, Report, Run
+from gpudiag.model.vocabulary import FRAMEWORKS
 from gpudiag.report.code_review import locations
-from gpudiag.report.wording import words
+from gpudiag.report.wording import gain_words, words
 from gpudiag.text import escape
 from gpudiag.text.format import pct
 
 BAR = 30
+JOINT = " · "  # between the parts of a loop's time
 NAMED = 4  # parts of a loop's time named beside the bar; the others are summed up
 ROWS = 8  # findings that get a row
+LISTED = 3  # places of a finding that are all listed; of more the first is, and the others are counted
 KERNELS = 3  # named where there is no loop
 GLYPHS = {"compute": "█", "exposed_communication": "▓", "exposed_copy": "▓"}
 IDLE = "░"
@@ -121,8 +124,8 @@ def loop_line(loop: Loop) -> LoopLine:
     texts = [f"{pct(share)} {label}" for _, share, label in named]
     if (other := sum(share for _, share, _ in rest) - sum(share for _, share, _ in named)) >= words.SMALLEST:
         texts.append(f"{pct(other)} {'other' if named else 'not computing'}")
-    text = f"{_time(loop)}{', of which the GPU computes' if parts else ''} {pct(busy) if parts else ''}".rstrip()
-    return LoopLine(text, _bar([("compute", busy), *((key, share) for key, share, _ in rest)]), " · ".join(texts))
+    text = f"{_time(loop)}, the GPU computes {pct(busy)} of it" if parts else _time(loop)
+    return LoopLine(text, _bar([("compute", busy), *((key, share) for key, share, _ in rest)]), JOINT.join(texts))
 
 
 def devices(run: Run) -> list[str]:
@@ -141,7 +144,7 @@ def _time(loop: Loop) -> str:
         return f"The recorded work, in which nothing repeats: {time}"
     if loop.iteration_ms_unprofiled:
         real = words.duration(loop.iteration_ms_unprofiled)
-        return f"{escape.code(loop.name)}: {real} an iteration, under the profiler {time}"
+        return f"{escape.code(loop.name)}: {real} an iteration; under the profiler {time}"
     return f"{escape.code(loop.name)}: {time} an iteration"
 
 
@@ -165,14 +168,32 @@ def rows(
     same, parts = same_lines(report.findings), _kernel_parts(report.run)
     made = []
     for finding, fitting in zip(report.findings, remedies, strict=True):
-        saves = words.headline(finding, loops, "those above", ranged=True)
+        saves = gain_words.headline(finding, loops, "those above", ranged=True)
         kernel = next((place.kernel for place in finding.where if place.kernel), "")
         part = parts.get(kernel, "") if finding.gain.basis == "kernel" else ""
         doubt = ", with low confidence" if finding.confidence == "low" else ""
-        fix = escape.prose(fitting[0].title) if fitting else "see below"
-        place = where(finding, loops, folder, same.get(finding.rank))
+        fix = _in_order(finding, report.findings, fitting[0].title) if fitting else "see below"
+        place = where(finding, loops, folder, same.get(finding.rank)) or _unplaced(report.run)
         made.append(FindingRow(finding, escape.prose(finding.title), place, fix, f"{saves}{part}{doubt}"))
     return made
+
+
+def _in_order(finding: Finding, findings: Sequence[Finding], fix: str) -> str:
+    """`After finding 1: record …` where fixes of findings above it have to be made first; Markdown."""
+    first = [str(one.rank) for one in findings if one.code in finding.after and one.gain.loop == finding.gain.loop]
+    if not first:
+        return escape.prose(fix)
+    noun = "finding" if len(first) == 1 else "findings"
+    said = fix if fix[1:2].isupper() else f"{fix[:1].lower()}{fix[1:]}"  # an acronym stays one
+    return escape.prose(f"After {noun} {' and '.join(first)}: {said}")
+
+
+def _unplaced(run: Run) -> str:
+    """Say that no line is known, and what shows it where no note on the recording does."""
+    if not run.loops:
+        return NO_PLACE
+    in_python = any(FRAMEWORKS[name].in_python for name in run.frameworks)
+    return NO_PLACE if in_python else f"{NO_PLACE}: NVTX ranges around parts of the program would show it"
 
 
 def _kernel_parts(run: Run) -> dict[str, str]:
@@ -204,19 +225,22 @@ def as_line_of(rank: int | None) -> str:
 
 
 def where(finding: Finding, loops: Mapping[int, Loop], folder: str, same: int | None = None) -> str:
-    """`a.py:31` in `step` and 2 other places; without places the CUDA call that the finding is about.
+    """`a.py:31` in `step` and 4 other places; without places the CUDA call that the finding is about, or nothing.
 
     folder: left out of the files' names; same: the rank of a finding at the same line. Where cost
     belongs to no named line, the line's own part is said.
     """
     if not finding.where:
         call = finding.evidence.get("call_name")
-        return f"calls of {escape.code(call)}; their lines are not recorded" if isinstance(call, str) else NO_PLACE
+        return f"calls of {escape.code(call)}; their lines are not recorded" if isinstance(call, str) else ""
     loop = words.loop_of(finding, loops)
     process = f"{escape.plain(finding.process)}: " if finding.process else ""
+    count = words.places(finding, len(locations.spots(finding.where, loop)))
+    if 1 < count <= LISTED and not same:
+        return f"{process}{locations.brief(finding.where, loop, folder)}"
     first = f"{process}{locations.brief(finding.where[:1], loop, folder)}{as_line_of(same)}"
-    if (others := words.places(finding, len(locations.spots(finding.where, loop))) - 1) > 0:
-        return f"{first} and {words.plural(others, 'other place')}"
+    if count > 1:
+        return f"{first} and {words.plural(count - 1, 'other place')}"
     rest = words.left_over(finding, len(finding.where))
     return f"{first}, {pct(1 - rest)} of this cost" if rest >= words.LITTLE else first
 

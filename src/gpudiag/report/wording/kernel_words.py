@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpudiag.model import Cause, Kernel, Stall
-from gpudiag.report.wording.words import SIZES, duration
+from gpudiag.report.wording.gain_words import SIZES
+from gpudiag.report.wording.words import duration
 from gpudiag.text import escape
 from gpudiag.text.format import byte_size, num, pct
 

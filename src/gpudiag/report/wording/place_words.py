@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpudiag.model import Finding, Loop, Place
-from gpudiag.report.wording.words import places, plural
+from gpudiag.report.wording.words import named_function, places, plural
 from gpudiag.text import escape
 from gpudiag.text.format import pct
 
@@ -14,8 +14,8 @@ def place(one: Place, folder: str, loop: Loop | None) -> str:
     if one.file:
         spot = one.file.removeprefix(folder) + (f":{one.line}" if one.line else "")
         parts.append(escape.code(escape.middle(spot, escape.NAME_LIMIT)))
-    if one.function:
-        parts.append(f"{'in ' if one.file else ''}{escape.code(one.function)}")
+    if function := named_function(one):
+        parts.append(f"{'in ' if one.file else ''}{escape.code(function)}")
     head = [" ".join(parts)] if parts else []
     named = (loop.name, loop.nvtx_path) if loop and (head or one.kernel) else ()
     if one.nvtx and one.nvtx not in named:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from gpudiag.model import Loop, Place, Unclaimed, vocabulary
-from gpudiag.report.wording.words import LITTLE, WHOLE
+from gpudiag.model import Loop, Place, Unclaimed
+from gpudiag.report.wording.words import LITTLE, WHOLE, leaf_label
 from gpudiag.text.escape import code, plain
 from gpudiag.text.format import base_name, pct
 
@@ -23,12 +23,21 @@ class Observation(NamedTuple):
 
 def large(loops: Iterable[Loop]) -> list[Observation]:
     """The parts that are worth a row of the first screen, each with what the host did most of the time."""
+    known = list(loops)
     return [
-        Observation(f"No finding explains {pct(one.share)} of {_name(loop)} ({plain(_label(one))})", _mostly(one))
-        for loop in loops
+        Observation(
+            f"No finding explains {pct(one.share)} of {_whole(loop, known)} ({plain(leaf_label(one.leaf))})",
+            _mostly(one),
+        )
+        for loop in known
         for one in loop.unclaimed
         if one.large
     ]
+
+
+def _whole(loop: Loop, loops: Sequence[Loop]) -> str:
+    """Return what the part is of, in few words: of the only loop `an iteration`."""
+    return "an iteration" if len(loops) == 1 and loop.source != "unknown" else _name(loop)
 
 
 def lines(loop: Loop) -> list[str]:
@@ -42,15 +51,15 @@ def lines(loop: Loop) -> list[str]:
             said.append(f"it called {', '.join(map(code, one.os_calls))}")
         if one.calls:
             said.append(f"{_call(one)} {', '.join(map(code, one.calls))}")
-        found.append(f"{pct(one.share)} **{plain(_label(one))}**: {'; '.join(said) or UNKNOWN}")
+        found.append(f"{pct(one.share)} **{plain(leaf_label(one.leaf))}**: {'; '.join(said) or UNKNOWN}")
     return found
 
 
 def _mostly(one: Unclaimed) -> str:
-    """`the host was in `load` (`a.py:3`), 61 % of it`; without a place the call that it was heading for."""
+    """`the host was in `load` (`a.py:3`) for 61 % of that time`; without a place the call that it was heading for."""
     if one.where:
         part = one.where[0].share
-        most = f", {pct(part)} of it" if part is not None and part < 1 - LITTLE else ""
+        most = f" for {pct(part)} of that time" if part is not None and part < 1 - LITTLE else ""
         return f"the host was in {_place(one.where[0])}{most}"
     if one.calls:
         return f"{_call(one)} {code(one.calls[0])}, mostly"
@@ -63,10 +72,6 @@ def _call(one: Unclaimed) -> str:
 
 def _name(loop: Loop) -> str:
     return WHOLE if loop.source == "unknown" else code(loop.name)
-
-
-def _label(one: Unclaimed) -> str:
-    return vocabulary.LEAVES[one.leaf].label if one.leaf in vocabulary.LEAVES else one.leaf.replace("_", " ")
 
 
 def _place(place: Place) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from gpudiag.model import Finding, Gain, Loop, Phase, Place, Remedy, vocabulary
+from gpudiag.model import Finding, Loop, Phase, Place, vocabulary
 from gpudiag.model.finding import MOST_PLACES
-from gpudiag.text.escape import code, plain, prose
+from gpudiag.text.escape import code, plain
 from gpudiag.text.format import base_name, dur, pct
 
 FRAMEWORKS: dict[str, str] = {key: words.name if key != "any" else "" for key, words in vocabulary.FRAMEWORKS.items()}
@@ -15,6 +15,10 @@ BUDGET = {key: f"**{words.label}**: {words.meaning}" for key, words in vocabular
 LEAVES = {key: f"**{words.label}**: {words.meaning}" for key, words in vocabulary.LEAVES.items()}
 UNUSED = ("idle", "this loop sends it no work")
 SMALLEST = 0.0005  # of an iteration: less would be printed as 0.0 %
+WHOLE = "the recorded work"  # of a loop that stands for all, when nothing was found that repeats
+PHASES = 6  # of a loop, named in its line
+BRIEF = 40  # characters of a kernel name inside a sentence
+LITTLE = 0.01  # of an iteration: nothing that anybody would notice
 
 
 def duration(ms: float) -> str:
@@ -72,6 +76,17 @@ def _budget_row(loop: Loop, key: str, share: float, said: tuple[str, str] | None
     )
 
 
+def leaf_label(leaf: str) -> str:
+    """The name of a leaf of the time tree as plain text, of one that this version does not know its key."""
+    return vocabulary.LEAVES[leaf].label if leaf in vocabulary.LEAVES else leaf.replace("_", " ")
+
+
+def within(label: str) -> str:
+    """A label inside a sentence with commas of its own: `idle (waiting for input)`."""
+    kind, _, detail = label.partition(", ")
+    return f"{kind} ({detail})" if detail else kind
+
+
 def phases(loop: Loop) -> str:
     """`update (train.py:80) 55 %, rollout (train.py:79) 45 %`: the parts of an iteration; empty where none is known."""
     return ", ".join(f"{_phase(phase)} {pct(phase.share)}" for phase in loop.phases[:PHASES])
@@ -93,8 +108,14 @@ def _at(place: Place) -> tuple[str | None, str | None, int | str | None]:
 def _phase(one: Phase) -> str:
     if not one.place.file:
         return code(one.name)
-    at, function = code(_spot(one.place.file, one.place.line)), one.place.function
-    return at if function is None or function.startswith("<") else f"{code(function)} ({at})"
+    at, function = code(_spot(one.place.file, one.place.line)), named_function(one.place)
+    return f"{code(function)} ({at})" if function else at
+
+
+def named_function(place: Place) -> str:
+    """Return a place's function; nothing for one that its author gave no name, such as `<genexpr>` beside its line."""
+    function = place.function or ""
+    return "" if function.startswith("<") and place.line else function
 
 
 def _spot(file: str, line: int | None) -> str:
@@ -129,137 +150,7 @@ def left_over(finding: Finding, listed: int) -> float:
     return 1 - sum(shares) if shares else 0.0
 
 
-WHOLE = "the recorded work"  # of a loop that stands for all, when nothing was found that repeats
-PHASES = 6  # of a loop, named in its line
-BRIEF = 40  # characters of a kernel name inside a sentence
-KINDS = {"expected": "expected", "upper_bound": "at most", "lower_bound": "at least"}
-NOTHING_LEFT = 1e-6  # of the time before: less than a clock can tell
-WORTH_SAYING = 1.1  # a speedup below this reads as "1.0 times"
-LITTLE = 0.01  # of an iteration: nothing that anybody would notice
-LOST = {"exposed_copy": "copying", "exposed_communication": "exchange"}
-SIZES = {"expected": "about", "upper_bound": "up to", "lower_bound": "at least"}
-
-
 def loop_of(finding: Finding, loops: Mapping[int, Loop]) -> Loop | None:
     """The loop that the gain is a part of, if it is of one."""
     gain = finding.gain
     return loops.get(gain.loop) if gain.basis == "loop" and gain.loop is not None else None
-
-
-def basis(finding: Finding, loops: Mapping[int, Loop]) -> str:
-    """Return what the gain is a part of."""
-    loop = loop_of(finding, loops)
-    if loop:
-        return WHOLE if loop.source == "unknown" else code(loop.name)
-    if finding.gain.basis == "kernel":
-        kernel = next((place.kernel for place in finding.where if place.kernel), None)
-        return f"one launch of {code(kernel, BRIEF)}" if kernel else "one launch"
-    return {"run": "the run", "window": "the steady time"}.get(finding.gain.basis, "one iteration")
-
-
-def headline(
-    finding: Finding, loops: Mapping[int, Loop], before: str = "the fixes above", *, ranged: bool = False
-) -> str:
-    """`up to 79 % of decode_token`. before: what to call the findings of a better rank; ranged: with the interval."""
-    if finding.gain.kind == "test_needed":
-        return "only an experiment can tell" if ranged else "gain to be tested"
-    of, more = basis(finding, loops), _more(finding)
-    alone = f"alone {_word(finding.gain)} {pct(finding.gain.share)} of {of}"
-    if finding.caused_by is not None:
-        return f"the same time as finding {finding.caused_by}, its cause ({alone})"
-    if finding.gain.share < SMALLEST and (more or 0.0) < LITTLE:
-        return f"fixing it would not shorten {of}"
-    if more is not None and more < LITTLE:
-        return f"no extra gain after {before} ({alone})"
-    if more is not None and finding.gain.share < LITTLE:
-        return f"nothing alone, {pct(more)} of what {before} leave"
-    return f"{size(finding.gain, ranged=ranged)} of {of}{_beside(finding, loops) if ranged else ''}"
-
-
-def _beside(finding: Finding, loops: Mapping[int, Loop]) -> str:
-    """`, more than the idle time itself (19 %): …`: why it saves more than the loop's line shows of it."""
-    loop, gain = loop_of(finding, loops), finding.gain
-    if loop is None:
-        return ""
-    if gain.before_ms and gain.before_ms > (1 + SMALLEST) * (loop.iteration_ms_unprofiled or loop.iteration_ms):
-        return " with the pauses between its iterations"
-    leaf = loop.tree.get(finding.leaf or "")
-    if leaf is None or finding.also is None:
-        return ""
-    kind = LOST.get(finding.leaf or "", "idle time")
-    return f", more than the {kind} itself ({pct(leaf.share)}): {vocabulary.ALSO[finding.also]}"
-
-
-def size(gain: Gain, *, ranged: bool = False) -> str:
-    """`about 57 %`, ranged `about 57 % (50 % to 61 %)`; where it may be nothing: `0 % to 41 %, perhaps 22 %`."""
-    said = f"{_word(gain)} {pct(gain.share)}"
-    if gain.kind != "expected" or gain.interval is None or not (ranged or gain.uncertain):
-        return said
-    least, most = (pct(end) for end in gain.interval)
-    if least == most:
-        return said
-    return f"{least} to {most}, {said}" if gain.uncertain else f"{said} ({least} to {most})"
-
-
-def _word(gain: Gain) -> str:
-    return "perhaps" if gain.uncertain else SIZES[gain.kind]
-
-
-def _more(finding: Finding) -> float | None:
-    """The part that the fix removes of what those above it leave; None for the first finding."""
-    gain = finding.gain
-    if finding.rank == 1 or gain.cumulative_after_ms is None or not gain.cumulative_before_ms:
-        return None
-    return 1 - gain.cumulative_after_ms / gain.cumulative_before_ms
-
-
-def gain(finding: Finding, loops: Mapping[int, Loop]) -> str:
-    """Return the gain in words: kind, before and after, interval, part of the whole, with the fixes above."""
-    gain = finding.gain
-    if gain.kind == "test_needed":
-        return f"**Gain:** only an experiment can tell. {prose(gain.test or '')}".strip()
-    loop = loop_of(finding, loops)
-    kind = "uncertain" if gain.uncertain and gain.interval else KINDS[gain.kind]
-    said = f"**Gain, {kind}:** {_from_to(finding, loops)}"
-    if loop and loop.share_of_span < 0.95:
-        said += f", which saves {pct(gain.share * loop.share_of_span)} of all steady time"
-    if finding.rank > 1 and gain.cumulative_after_ms is not None and gain.cumulative_after_ms != gain.after_ms:
-        said += f". With the fixes above as well: {duration(gain.cumulative_after_ms)}"
-    return f"{said}."
-
-
-def remedy_gain(remedy: Remedy) -> str:
-    """Return `8.26 ms to 4.9 ms` for a remedy with a price of its own, else nothing."""
-    gain = remedy.gain
-    return f"by this one {duration(gain.before_ms)} to {duration(gain.after_ms)}" if gain else ""
-
-
-def _from_to(finding: Finding, loops: Mapping[int, Loop]) -> str:
-    gain, what = finding.gain, basis(finding, loops)
-    if gain.before_ms is None or gain.after_ms is None:
-        return f"{pct(gain.share)} of {what}"
-    subject = "one launch" if gain.basis == "kernel" else what
-    if loop_of(finding, loops) and what != WHOLE:
-        subject = f"an iteration of {what}"
-    if gain.after_ms < gain.before_ms * NOTHING_LEFT:
-        return f"all of {subject} ({duration(gain.before_ms)})"
-    before, after = duration(gain.before_ms), duration(gain.after_ms)
-    if before == after:  # a change that these figures would not show
-        saved = gain.before_ms - gain.after_ms
-        return f"{subject}, {before} now, takes {duration(saved) if saved > 0 else 'nothing'} less"
-    detail = []
-    if gain.kind == "expected" and gain.low_ms is not None and gain.high_ms is not None and gain.low_ms < gain.high_ms:
-        low, high = duration(gain.low_ms), duration(gain.high_ms)
-        if gain.uncertain:
-            after = f"between {low} and {high}, perhaps {after}"
-        else:
-            detail.append(f"{low} to {high}")
-    if gain.speedup and gain.speedup >= WORTH_SAYING:
-        detail.append(f"{_two(gain.speedup)} times as fast")
-    summary = f" ({'; '.join(detail)})" if detail else ""
-    return f"{subject} goes from {before} to {after}{summary}"
-
-
-def _two(value: float) -> str:
-    """Two significant digits: estimates deserve no more."""
-    return f"{value:.1f}" if value < 9.95 else f"{float(f'{value:.2g}'):,.0f}"

@@ -1,0 +1,179 @@
+"""Words for what a fix is worth: short for a row, in full for a finding's section, and of all fixes together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from gpudiag.model import Finding, Gain, Loop, Remedy, vocabulary
+from gpudiag.report.wording.words import BRIEF, LITTLE, SMALLEST, WHOLE, duration, leaf_label, loop_of
+from gpudiag.text.escape import code, plain, prose
+from gpudiag.text.format import pct
+
+KINDS = {"expected": "expected", "upper_bound": "at most", "lower_bound": "at least"}
+NOTHING_LEFT = 1e-6  # of the time before: less than a clock can tell
+WORTH_SAYING = 1.1  # a speedup below this reads as "1.0 times"
+SIZES = {"expected": "about", "upper_bound": "up to", "lower_bound": "at least"}
+
+
+def basis(finding: Finding, loops: Mapping[int, Loop]) -> str:
+    """Return what the gain is a part of."""
+    loop = loop_of(finding, loops)
+    if loop:
+        return WHOLE if loop.source == "unknown" else code(loop.name)
+    if finding.gain.basis == "kernel":
+        kernel = next((place.kernel for place in finding.where if place.kernel), None)
+        return f"one launch of {code(kernel, BRIEF)}" if kernel else "one launch"
+    return {"run": "the run", "window": "the steady time"}.get(finding.gain.basis, "one iteration")
+
+
+def headline(
+    finding: Finding, loops: Mapping[int, Loop], before: str = "the fixes above", *, ranged: bool = False
+) -> str:
+    """`up to 79 % of decode_token`. before: what to call the findings of a better rank; ranged: with the interval."""
+    if finding.gain.kind == "test_needed":
+        return "only an experiment can tell" if ranged else "gain to be tested"
+    of, more = _whole(finding, loops), _more(finding)
+    alone = f"alone {_word(finding.gain)} {pct(finding.gain.share)} of {of}"
+    if finding.caused_by is not None:
+        return f"the same time as finding {finding.caused_by}, its cause ({alone})"
+    if finding.gain.share < SMALLEST and (more or 0.0) < LITTLE:
+        return f"fixing it would not shorten {of}"
+    if more is not None and more < LITTLE:
+        return f"no extra gain after {before} ({alone})"
+    if more is not None and finding.gain.share < LITTLE:
+        return f"nothing alone, {pct(_then(finding.gain))} of {of} after {before}"
+    return f"{size(finding.gain, ranged=ranged)} of {of}{_beside(finding, loops) if ranged else ''}"
+
+
+def _whole(finding: Finding, loops: Mapping[int, Loop]) -> str:
+    """Return what the gain is a part of, in few words: of the only loop `an iteration`."""
+    loop = loop_of(finding, loops)
+    return "an iteration" if loop and loop.source != "unknown" and len(loops) == 1 else basis(finding, loops)
+
+
+def _beside(finding: Finding, loops: Mapping[int, Loop]) -> str:
+    """Say that the loop's own line shows less time than the gain is a part of."""
+    loop, gain = loop_of(finding, loops), finding.gain
+    if loop and gain.before_ms:
+        longer = gain.before_ms > (1 + SMALLEST) * (loop.iteration_ms_unprofiled or loop.iteration_ms)
+        return " with the pauses between its iterations" if longer else ""
+    return ""
+
+
+def _more_than_leaf(finding: Finding, loops: Mapping[int, Loop]) -> str:
+    """` The fix saves more than its part of the time (…), because …`; empty where it does not."""
+    loop = loop_of(finding, loops)
+    leaf = loop.tree.get(finding.leaf or "") if loop else None
+    if leaf is None or finding.also is None:
+        return ""
+    part = f"**{plain(leaf_label(finding.leaf or ''))}**: {pct(leaf.share)}"
+    return f" The fix saves more than its part of the time ({part}), because {vocabulary.ALSO[finding.also]}."
+
+
+def size(gain: Gain, *, ranged: bool = False) -> str:
+    """`about 57 %`, ranged `about 57 % (50 % to 61 %)`; where it may be nothing: `0 % to 41 %, perhaps 22 %`."""
+    said = f"{_word(gain)} {pct(gain.share)}"
+    if gain.kind != "expected" or gain.interval is None or not (ranged or gain.uncertain):
+        return said
+    least, most = (pct(end) for end in gain.interval)
+    if least == most:
+        return said
+    return f"{least} to {most}, {said}" if gain.uncertain else f"{said} ({least} to {most})"
+
+
+def _word(gain: Gain) -> str:
+    return "perhaps" if gain.uncertain else SIZES[gain.kind]
+
+
+def _then(gain: Gain) -> float:
+    """Return the part of the time before any fix that this one removes once those above it are made."""
+    return ((gain.cumulative_before_ms or 0.0) - (gain.cumulative_after_ms or 0.0)) / (gain.before_ms or 1.0)
+
+
+def together(findings: Sequence[Finding], loops: Mapping[int, Loop]) -> str:
+    """Say that gains of one loop overlap, and what all of its fixes leave; empty where no loop has two that count.
+
+    The loop's time is the one that its own line gives, so without the pauses that a finding may be about as well.
+    """
+    counted = [one for one in findings if loop_of(one, loops) and one.gain.cumulative_after_ms is not None]
+    per_loop = Counter(one.gain.loop for one in counted)
+    if max(per_loop.values(), default=0) < 2:
+        return ""
+    if len(per_loop) > 1:
+        return "Gains in one loop overlap and do not add up."
+    last = counted[-1]
+    loop, gain = loop_of(last, loops), last.gain
+    if loop is None or not gain.before_ms or gain.cumulative_after_ms is None:
+        return ""
+    now = loop.iteration_ms_unprofiled or loop.iteration_ms
+    before, after = duration(now), duration(now * gain.cumulative_after_ms / gain.before_ms)
+    if before == after:
+        return ""
+    bounded = any(one.gain.kind == "upper_bound" for one in counted)
+    how = "at best" if bounded else "perhaps" if any(one.gain.uncertain for one in counted) else "about"
+    of = _whole(last, loops)
+    subject = of if of == WHOLE or len(loops) == 1 else f"an iteration of {of}"
+    return (
+        f"Gains overlap and do not add up: with all of these fixed, {subject} takes {how} {after} instead of {before}."
+    )
+
+
+def _more(finding: Finding) -> float | None:
+    """The part that the fix removes of what those above it leave; None for the first finding."""
+    gain = finding.gain
+    if finding.rank == 1 or gain.cumulative_after_ms is None or not gain.cumulative_before_ms:
+        return None
+    return 1 - gain.cumulative_after_ms / gain.cumulative_before_ms
+
+
+def gain(finding: Finding, loops: Mapping[int, Loop]) -> str:
+    """Return the gain in words: kind, before and after, interval, part of the whole, with the fixes above."""
+    gain = finding.gain
+    if gain.kind == "test_needed":
+        return f"**Gain:** only an experiment can tell. {prose(gain.test or '')}".strip()
+    loop = loop_of(finding, loops)
+    kind = "uncertain" if gain.uncertain and gain.interval else KINDS[gain.kind]
+    said = f"**Gain, {kind}:** {_from_to(finding, loops)}"
+    if loop and loop.share_of_span < 0.95:
+        said += f", which saves {pct(gain.share * loop.share_of_span)} of all steady time"
+    if finding.rank > 1 and gain.cumulative_after_ms is not None and gain.cumulative_after_ms != gain.after_ms:
+        said += f". With the fixes above as well: {duration(gain.cumulative_after_ms)}"
+    return f"{said}.{_more_than_leaf(finding, loops)}"
+
+
+def remedy_gain(remedy: Remedy) -> str:
+    """Return `8.26 ms to 4.9 ms` for a remedy with a price of its own, else nothing."""
+    gain = remedy.gain
+    return f"by this one {duration(gain.before_ms)} to {duration(gain.after_ms)}" if gain else ""
+
+
+def _from_to(finding: Finding, loops: Mapping[int, Loop]) -> str:
+    gain, what = finding.gain, basis(finding, loops)
+    if gain.before_ms is None or gain.after_ms is None:
+        return f"{pct(gain.share)} of {what}"
+    subject = "one launch" if gain.basis == "kernel" else what
+    if loop_of(finding, loops) and what != WHOLE:
+        subject = f"an iteration of {what}"
+    if gain.after_ms < gain.before_ms * NOTHING_LEFT:
+        return f"all of {subject} ({duration(gain.before_ms)})"
+    before, after = duration(gain.before_ms), duration(gain.after_ms)
+    if before == after:  # a change that these figures would not show
+        saved = gain.before_ms - gain.after_ms
+        return f"{subject}, {before} now, takes {duration(saved) if saved > 0 else 'nothing'} less"
+    detail = []
+    if gain.kind == "expected" and gain.low_ms is not None and gain.high_ms is not None and gain.low_ms < gain.high_ms:
+        low, high = duration(gain.low_ms), duration(gain.high_ms)
+        if gain.uncertain:
+            after = f"between {low} and {high}, perhaps {after}"
+        else:
+            detail.append(f"{low} to {high}")
+    if gain.speedup and gain.speedup >= WORTH_SAYING:
+        detail.append(f"{_two(gain.speedup)} times as fast")
+    summary = f" ({'; '.join(detail)})" if detail else ""
+    return f"{subject} goes from {before} to {after}{summary}"
+
+
+def _two(value: float) -> str:
+    """Two significant digits: estimates deserve no more."""
+    return f"{value:.1f}" if value < 9.95 else f"{float(f'{value:.2g}'):,.0f}"

@@ -1,0 +1,93 @@
+"""What all fixes leave, in one sentence. The findings are made by hand."""
+
+import samples
+from gpudiag.model import Finding, Gain, GainKind, Loop
+from gpudiag.report import markdown
+from gpudiag.report.html import page
+from gpudiag.report.wording import gain_words
+
+
+def loop(number: int = 1, **changes: object) -> Loop:
+    values = {"id": number, "name": f"loop_{number}", "source": "nvtx", "iterations": 9, "iteration_ms": 10.0}
+    return Loop.model_validate({**values, "share_of_span": 0.5, **changes})
+
+
+def finding(rank: int, left: float | None, kind: GainKind = "expected", **changes: object) -> Finding:
+    """left: ms of an iteration with this fix and those above it."""
+    values: dict[str, object] = {"kind": kind, "basis": "loop", "loop": 1, "before_ms": 10.0, "after_ms": 7.0}
+    gain = Gain.model_validate({**values, "share": 0.3, "cumulative_after_ms": left, **changes})
+    return samples.launch_bound_finding(rank=rank, gain=gain)
+
+
+def together(*findings: Finding, loops: tuple[Loop, ...] = (loop(),)) -> str:
+    return gain_words.together(findings, {one.id: one for one in loops})
+
+
+def test_fixes_of_one_loop_say_what_they_leave() -> None:
+    said = (
+        "Gains overlap and do not add up: with all of these fixed, an iteration takes about 5.00 ms instead of 10.0 ms."
+    )
+    assert together(finding(1, 7.0), finding(2, 5.0)) == said
+
+
+def test_a_fix_that_only_an_experiment_prices_does_not_count() -> None:
+    unknown = finding(2, None, "test_needed")
+    assert together(finding(1, 7.0), unknown) == ""
+    assert "takes about 5.00 ms" in together(finding(1, 7.0), unknown, finding(3, 5.0))
+
+
+def test_with_an_upper_bound_it_is_the_best_case() -> None:
+    assert "takes at best 5.00 ms instead" in together(finding(1, 7.0, "upper_bound"), finding(2, 5.0))
+
+
+def test_with_a_gain_that_may_be_nothing_it_is_a_perhaps() -> None:
+    assert "takes perhaps 5.00 ms instead" in together(finding(1, 7.0, uncertain=True), finding(2, 5.0))
+
+
+def test_of_one_fix_or_none_nothing_is_said() -> None:
+    assert together() == together(finding(1, 7.0)) == ""
+
+
+def test_fixes_of_one_of_two_loops_name_it() -> None:
+    assert "an iteration of `loop_1` takes about 5.00 ms" in together(
+        finding(1, 7.0), finding(2, 5.0), loops=(loop(), loop(2))
+    )
+
+
+def test_gains_in_two_loops_have_no_common_time() -> None:
+    loops = (loop(), loop(2))
+    other = finding(3, 7.0, loop=2)
+    assert (
+        together(finding(1, 7.0), finding(2, 5.0), other, loops=loops) == "Gains in one loop overlap and do not add up."
+    )
+    assert together(finding(1, 7.0), other, loops=loops) == ""
+
+
+def test_without_an_iteration_it_is_the_recorded_work() -> None:
+    unknown = loop(source="unknown")
+    assert "fixed, the recorded work takes about 5.00 ms" in together(
+        finding(1, 7.0), finding(2, 5.0), loops=(unknown,)
+    )
+
+
+def test_what_all_fixes_leave_is_of_the_time_that_the_loop_shows() -> None:
+    """The last finding is about the pauses between iterations as well, so its own time is longer."""
+    paused = finding(2, 7.5, before_ms=15.0)
+    assert "takes about 5.00 ms instead of 10.0 ms" in together(finding(1, 7.0), paused)
+
+
+def test_fixes_that_leave_everything_are_not_summed_up() -> None:
+    assert together(finding(1, 10.0), finding(2, 10.0)) == ""
+
+
+def test_a_fix_that_helps_only_after_others_says_of_what() -> None:
+    late = finding(2, 5.0, share=0.001, cumulative_before_ms=7.0)
+    said = gain_words.headline(late, {1: loop()}, "those above", ranged=True)
+    assert said == "nothing alone, 20 % of an iteration after those above"
+
+
+def test_the_sentence_stands_below_the_rows() -> None:
+    said = "with all of these fixed, an iteration takes at best 1.18 ms instead of 5.70 ms."
+    text = markdown.render(samples.launch_bound())
+    assert text.index("| 2 | A scalar is read back") < text.index(said) < text.index("## The findings in detail")
+    assert f'<p class="aside">Gains overlap and do not add up: {said}</p>' in page.render(samples.launch_bound())

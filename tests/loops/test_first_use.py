@@ -7,8 +7,12 @@ from timelines import Case, iterations, opened, rows
 NUMBER, LENGTH = 40, 100.0
 
 
-def case(at: tuple[int, ...], kernel: str = "eval_{}()", length: float = 300) -> Case:
-    """A loop of 40 iterations; those numbered in `at` also load code, launch a kernel and take `length` µs."""
+def case(at: tuple[int, ...], kernel: str = "eval_{}()", length: float = 300, load: float | None = None) -> Case:
+    """A loop of 40 iterations; those numbered in `at` also load code, launch a kernel and take `length` µs.
+
+    load: how long the loading takes of that (µs), if not all that they take longer than the others.
+    """
+    load = length - LENGTH if load is None else load
     begins = [0.0]
     for number in range(NUMBER):
         begins.append(begins[-1] + (length if number in at else LENGTH))
@@ -19,7 +23,7 @@ def case(at: tuple[int, ...], kernel: str = "eval_{}()", length: float = 300) ->
     ops = [{"api_call": f"step {n}", "name": "train()", "start": begins[n] + 10, "duration": 40} for n in range(NUMBER)]
     for n in at:
         calls += [
-            {"label": f"load {n}", "name": "cuLibraryLoadData", "start": begins[n] + 60, "duration": length - LENGTH},
+            {"label": f"load {n}", "name": "cuLibraryLoadData", "start": begins[n + 1] - 40 - load, "duration": load},
             {"label": f"eval {n}", "name": "cudaLaunchKernel", "start": begins[n + 1] - 30, "duration": 3},
         ]
         ops += [{"api_call": f"eval {n}", "name": kernel.format(n), "start": begins[n + 1] - 25, "duration": 20}]
@@ -44,6 +48,17 @@ def test_its_kernels_are_known_the_second_time() -> None:
 def test_loading_again_and_again_is_no_warm_up() -> None:
     assert left_out(case(tuple(range(6, 40, 3)))) == []
     assert left_out(case(tuple(range(6, 40, 3))), first_use_share=0.5) == list(range(6, 40, 3))
+
+
+def test_a_known_kernel_built_once_is_warm_up() -> None:
+    assert left_out(case((20,), kernel="train()")) == [20]
+    assert left_out(case((20, 30), kernel="train()")) == []
+
+
+def test_an_iteration_long_for_another_reason_counts() -> None:
+    seen = {**case((20,), kernel="train()", load=20)}
+    seen["api_call"].append({"name": "cudaStreamSynchronize", "start": 2060, "duration": 170})
+    assert left_out(seen) == []
 
 
 def test_a_first_use_that_takes_no_longer_counts() -> None:

@@ -34,6 +34,23 @@ _FOR_LARGE = (
     "common_subplan",
     "late_materialization",
     "compressed_materialization",
+    "common_aggregate",
+    "aggregate_function_rewriter",
+    "join_elimination",
+    "window_self_join",
+    "projection_pullup",
+    "outer_join_simplification",
+    "window_rewriter",
+    "partitioned_execution",
+    "partial_aggregate_pushdown",
+    "remote_pushdown",
+    "grouping_sets",
+    "type_pushdown",
+    "scalar_fn_pushdown",
+    "distinct_aggregate_rewrite",
+    "aggregate_reuse",
+    "projection_placement",
+    "redundant_order_keys",
 )
 
 

@@ -9,6 +9,7 @@
     docs/reference/report.schema.json  from the report model: what --format json writes
     docs/reference/gpudiag.toml.schema.json  from the models of the configuration, for editors
     rules/rule.schema.json      from the rule model, for editors
+    rules/views/shapes.json     from the views and rules, for reports that plan less
     docs/how-often-right.md     from docs/accuracy.md, docs/wild.md and docs/diff.md
     README.md                   the first screen of the bundled capture's report, between its markers
 
@@ -27,6 +28,7 @@ from typing import Any
 
 import click
 
+from evaluation import view_shapes
 from evaluation.site import headline, manpage, rule_record, tutorial
 from gpudiag import cli, model, pipeline
 from gpudiag.authoring import kernel_presets, lint, scaffold
@@ -242,6 +244,7 @@ def generate() -> dict[str, str]:
         headline.PAGE: headline.page(),
         f"{REFERENCE}/report.schema.json": json.dumps(report_schema(), indent=2, ensure_ascii=False) + "\n",
         f"{REFERENCE}/gpudiag.toml.schema.json": json.dumps(gate.schema(), indent=2) + "\n",
+        "rules/views/shapes.json": view_shapes.text(known),
         "rules/rule.schema.json": scaffold.schema_json().rstrip() + "\n",
     }
 

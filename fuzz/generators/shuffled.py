@@ -16,10 +16,11 @@ def shuffle_rows(seed: int) -> None:
 
     create, prepare = database._create, opening.prepare
 
-    def created(con: Any, file: str, statement: str) -> None:
-        create(con, file, statement)
+    def created(con: Any, file: str, statement: str) -> bool:
+        empty = create(con, file, statement)
         for name in _MADE.findall(database.as_stored(statement)):
             _shuffle(con, name, seed)
+        return empty
 
     def prepared(con: Any, library: Any, **more: Any) -> None:
         for table in TABLES:

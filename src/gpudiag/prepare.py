@@ -15,10 +15,11 @@ from gpudiag.errors import GpudiagError
 from gpudiag.ingest import ingest
 from gpudiag.ingest.duplicates import refuse_twice, settle
 from gpudiag.ingest.folder import expanded
+from gpudiag.library.packaged import packaged_dir
 from gpudiag.memory import database_bytes, too_little
 from gpudiag.options import Options
 from gpudiag.selection.spec import ALL, Selection
-from gpudiag.store import database
+from gpudiag.store import database, shapes
 from gpudiag.tempdir import unusable, work_folder
 from gpudiag.tracing import stage
 
@@ -225,7 +226,8 @@ def prepare(con: Connection, library: Library, *, selection: Selection = ALL, si
     """From filled canonical tables to views that rules can query: settings, macros, the part selected, loops, views."""
     find_loops(con, library, selection=selection)
     with stage("make views"):
-        database.load_views(con, library.capture_views, side_by_side=side_by_side, with_macros=False)
+        known = shapes.read(packaged_dir(), library.capture_views, library.setting_values)
+        database.load_views(con, library.capture_views, side_by_side=side_by_side, with_macros=False, known=known)
 
 
 def find_loops(con: Connection, library: Library, *, selection: Selection = ALL) -> None:

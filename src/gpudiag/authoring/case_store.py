@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 
 import duckdb
 
 from gpudiag.authoring.empty_views import EmptyViews
 from gpudiag.library.catalogue import Library
+from gpudiag.library.packaged import packaged_dir
 from gpudiag.library.sql_check import relations_of, strip_comments
 from gpudiag.loops import detect
 from gpudiag.selection import apply
 from gpudiag.selection.spec import ALL
-from gpudiag.store import database
+from gpudiag.store import database, shapes
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -47,33 +49,52 @@ def plain() -> Connection:
     return con
 
 
-def with_views(library: Library) -> tuple[Connection, EmptyViews]:
-    """Return the locked store that holds the library's settings, macros and packaged views, and what is known of it.
+@dataclass(frozen=True, slots=True)
+class CaseStore:
+    """Locked store that holds a library's settings, macros and packaged views, and what is known of those views.
 
-    Raises GpudiagError.
+    bare: the tables without rows where a case fills none.
     """
+
+    con: Connection
+    memo: EmptyViews
+    known: shapes.Shapes
+    bare: frozenset[str]
+    _fills: dict[str, str]
+
+    def fill(self, name: str) -> int:
+        """Compute a stored view; returns its rows. Hundreds of cases fill the same: it is parsed once."""
+        if body := self._fills.pop(name, ""):
+            self.con.execute(f"prepare fill_{name} as insert into {name} {body}")
+        count = self.con.execute(f"execute fill_{name}").fetchone()
+        return int(count[0]) if count else 0
+
+
+def with_views(library: Library) -> CaseStore:
+    """Return the store for cases of a library's rules. Raises GpudiagError."""
     return _with_views(tuple(library.views), tuple(library.setting_values.items()))
 
 
 @cache
-def _with_views(
-    views: tuple[tuple[str, str], ...], settings: tuple[tuple[str, float], ...]
-) -> tuple[Connection, EmptyViews]:
+def _with_views(views: tuple[tuple[str, str], ...], settings: tuple[tuple[str, float], ...]) -> CaseStore:
     con = plain()
     database.load_settings(con, dict(settings))
-    database.load_views(con, views)
-    literals = database.setting_literals(con)
     stored: dict[str, str] = {}
     others: dict[str, str] = {}
+    fills: dict[str, str] = {}
     for _, sql in views:
-        for statement in database.split_views(sql):
+        statements = database.split_views(sql)
+        for statement in statements:
             if match := _NAMED.search(statement):
                 (stored if database.is_stored(statement) else others)[match[1].lower()] = statement
-        for name, body in _stored(database.split_views(sql)):
-            con.execute(f"delete from {name}")  # an aggregate of no rows is a row
-            # Hundreds of cases fill the same view: it is parsed once (and planned each time).
-            con.execute(f"prepare fill_{name} as insert into {name} {database.with_settings(body, literals)}")
-    return con, EmptyViews(stored, others)
+        fills |= _stored(statements)
+    known = shapes.read(packaged_dir(), [view for view in views if not view[0].startswith("jobs/")], dict(settings))
+    # The others stay views, through which a case sees its rows.
+    database.load_views(con, views, known=known.of(stored))
+    con.execute(";".join(f"delete from {name}" for name in fills))  # an aggregate of no rows is a row
+    literals = database.setting_literals(con)
+    fills = {name: database.with_settings(body, literals) for name, body in fills.items()}
+    return CaseStore(con, EmptyViews(stored, others), known, shapes.without_rows(con, known.tables()), fills)
 
 
 @cache
@@ -111,37 +132,42 @@ def views_for(query: str, files: Iterable[tuple[str, str]], more: Iterable[str] 
     return (*macros, *ordered)
 
 
-def fill_views(
-    con: Connection, needed: tuple[tuple[str, str], ...], memo: EmptyViews, content: Mapping[str, int]
-) -> None:
+def fill_views(store: CaseStore, needed: tuple[tuple[str, str], ...], content: Mapping[str, int]) -> None:
     """Compute what the filled tables imply: loops where the case gives none, then the stored views among `needed`.
 
     content: a hash of the rows of each table that has some.
     """
+    con, memo = store.con, store.memo
     row = con.execute(_LOOPS_TO_FIND).fetchone()
     found = bool(row and row[0])
     if found:
         detect.detect(con, apply.apply(con, ALL))  # which changes the tables
     held = dict(content)
-    for name in _stored_names(needed):
-        key = memo.key(name, held)
-        if memo.is_empty(key) and not found:
-            continue
-        count = con.execute(f"execute fill_{name}").fetchone()
-        if count and count[0]:
-            held[name] = key
-        elif not found:
-            memo.note_empty(key)
+    empty = set() if found else {*store.bare} - content.keys()
+    for name, stored in _names(needed):
+        if store.known.is_empty(name, empty):
+            empty.add(name)
+        elif stored:
+            key = memo.key(name, held)
+            if memo.is_empty(key) and not found:
+                empty.add(name)
+                continue
+            if store.fill(name):
+                held[name] = key
+            else:
+                empty.add(name)
+                if not found:
+                    memo.note_empty(key)
 
 
 @cache
-def _stored_names(needed: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
-    return tuple(name for _, sql in needed for name, _ in _stored([sql]))
+def _names(needed: tuple[tuple[str, str], ...]) -> tuple[tuple[str, bool], ...]:
+    """Names of the views in their order, and whether each is stored."""
+    views = ((match[1].lower(), sql) for _, sql in needed if (match := _VIEW.search(sql)))
+    return tuple((name, database.is_stored(sql)) for name, sql in views)
 
 
-def _stored(statements: Iterable[str]) -> Iterable[tuple[str, str]]:
+def _stored(statements: Iterable[str]) -> dict[str, str]:
     """Names and SELECTs of the views that a store keeps as tables."""
-    for statement in statements:
-        match = _VIEW.search(statement)
-        if match and database.is_stored(statement):
-            yield match[1], statement[match.end() :].strip().rstrip(";")
+    found = ((_VIEW.search(statement), statement) for statement in statements if database.is_stored(statement))
+    return {match[1]: statement[match.end() :].strip().rstrip(";") for match, statement in found if match}

@@ -156,7 +156,8 @@ def _evaluated(
     overrides |= {f"settings.{name}": value for name, value in (case.get("settings") or {}).items()}
     library = library.with_overrides(overrides)
     # Another setting may change the type of a stored view's column: such a case has its views created anew.
-    con, memo = (_plain_store(), None) if case.get("settings") else case_store.with_views(library)
+    store = None if case.get("settings") else case_store.with_views(library)
+    con = store.con if store else _plain_store()
     own = [view for _, sql in library.user_views for view in read_views(con, sql)]
     others = [library.by_code[code] for code in rule.yields_to if code in library.by_code]
     more = (*(view.body for view in own), *(other.query for other in others))
@@ -164,8 +165,8 @@ def _evaluated(
     con.begin()
     try:
         content = fill(con, case, library)
-        if memo:
-            case_store.fill_views(con, needed, memo, content)
+        if store:
+            case_store.fill_views(store, needed, content)
         else:
             prepare.prepare(con, replace(library, views=needed), side_by_side=False)
         names = create_views(con, library.user_views, library.view_names) if own else library.view_names

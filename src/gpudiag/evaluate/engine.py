@@ -5,9 +5,9 @@ Packaged rules run here, on the locked store. Rules from a user's folder run in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import duckdb
@@ -18,9 +18,10 @@ from gpudiag.evaluate.precedence import give_way
 from gpudiag.evaluate.rule_sentences import by_loop, message, title
 from gpudiag.evaluate.suppression import suppress
 from gpudiag.library.catalogue import Capability, Library
+from gpudiag.library.packaged import packaged_dir
 from gpudiag.library.sql_check import first_line
 from gpudiag.model import Clear, Fired, Frozen, Gap, Note, NotEvaluated, Outcome, Row, Rule, Suppressed
-from gpudiag.store import query
+from gpudiag.store import query, shapes
 from gpudiag.store.query import plain
 from gpudiag.text.templating import TemplateProblem
 
@@ -88,6 +89,7 @@ class Known:
     loops: Mapping[int, Row]
     ends: Mapping[str, int] = field(default_factory=dict)  # list of ids → the first id that there is not
     by_torch: bool = False  # whether torch.profiler recorded every timeline
+    silent: Set[str] = frozenset()  # rules whose query gives no rows, known without planning it
 
     @classmethod
     def of(cls, library: Library, con: Connection) -> Known:
@@ -97,13 +99,8 @@ class Known:
             states[ITERATIONS] = "not_recorded" if sources == {"unknown"} else "recorded"
         if con.execute("from smi_sample limit 1").fetchone():
             states |= dict(con.execute("select name, state from smi_evidence").fetchall())
-        return cls(
-            library,
-            states,
-            loops,
-            row_check.id_ends(con, library.view_names) if library.user_codes else {},
-            _by_torch(con),
-        )
+        ends = row_check.id_ends(con, library.view_names) if library.user_codes else {}
+        return cls(library, states, loops, ends, _by_torch(con))
 
 
 def evaluate_all(
@@ -114,7 +111,8 @@ def evaluate_all(
 
     of_job: outcomes of the rules about jobs, where the store's capture is one rank of a job.
     """
-    known = Known.of(library, con)
+    views = shapes.read(packaged_dir(), library.capture_views, library.setting_values)
+    known = replace(Known.of(library, con), silent=views.silent(con, library.packaged_rules))
     with ThreadPoolExecutor(_AT_ONCE) as pool:  # a query is mostly planned, on one core
         asked = [rule for rule in library.packaged_rules if rule.about != "job"]
         lanes = [(asked[lane::_AT_ONCE], con.cursor()) for lane in range(_AT_ONCE)]
@@ -132,7 +130,8 @@ def evaluate(rule: Rule, con: Connection, library: Library, known: Known | None 
     if missing:
         return missing
     try:
-        rows = query.run(con, rule.query, {name: param.value for name, param in rule.params.items()})
+        values = {name: param.value for name, param in rule.params.items()}
+        rows = () if rule.code in known.silent else query.run(con, rule.query, values)
         gaps, launches = missing_counters.gaps(con, rule)
     except duckdb.Error as error:
         return NotEvaluated(rule=rule, reason=f"its query failed: {first_line(error)}", hint=_CHECK)

@@ -6,6 +6,7 @@ Parsing checks shape and names only; what a query does is checked by `sql_check`
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -80,8 +81,12 @@ def scan(
     user_dirs: Iterable[Path] = (), *, packaged: Path | None = None, edits: frozenset[str] | None = None
 ) -> tuple[Library, list[Problem]]:
     """As `load`, but keeps going: what could be read, and every problem found. A file among the folders is one rule."""
-    scanner = _Scanner(edits)
-    scanner.folder(packaged or packaged_dir(), own=True)
+    root = packaged or packaged_dir()
+    try:
+        scanner = _packaged(root, rulefolder.state(root), edits).copy()
+    except GpudiagError:  # which the scanner notes as a problem
+        scanner = _Scanner(edits)
+        scanner.folder(root, own=True)
     for folder in user_dirs:
         if Path(folder).is_file():
             scanner.rule_file(Path(folder))
@@ -91,6 +96,14 @@ def scan(
         if packaged or not is_packaged(Path(folder)):
             scanner.folder(Path(folder), own=False)
     return scanner.library(), scanner.problems
+
+
+@lru_cache(maxsize=2)
+def _packaged(root: Path, _state: tuple[tuple[Path, int, int], ...], edits: frozenset[str] | None) -> _Scanner:
+    """The packaged folder, parsed once for as long as its files stay as they are."""
+    scanner = _Scanner(edits)
+    scanner.folder(root, own=True)
+    return scanner
 
 
 class _Scanner:
@@ -108,6 +121,15 @@ class _Scanner:
         self.settings: dict[str, Param] = {}
         self.former, self.former_used = former_names.FormerNames(), set[str]()
         self.capabilities: dict[str, Capability] = {}
+
+    def copy(self) -> _Scanner:
+        """Another one with what this one has found, to go on from there."""
+        other = copy.copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, dict | list | set):
+                setattr(other, name, value.copy())
+        other.views = {own: views.copy() for own, views in self.views.items()}
+        return other
 
     def library(self) -> Library:
         return Library(

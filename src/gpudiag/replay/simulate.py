@@ -12,15 +12,17 @@ import numpy as np
 from gpudiag.replay.graph import Graph
 from gpudiag.replay.trace import Floats, Ints
 
-_SMALL = 20_000  # below so many edges plain Python is done before numba is imported
+_WORTH = 600_000  # edges that plain Python replays while numba is imported
+_seen = [0]
+"""Edges replayed so far in this process: a loop's graph is replayed once for each fix that is priced."""
 
 
 def replay(
     graph: Graph, duration: Floats | None = None, lag: Floats | None = None, release: Floats | None = None
 ) -> Floats:
     """The end of each node (ns), with other durations, lags or earliest starts if given."""
-    edges = len(graph.source)
-    run = _compiled() if edges > _SMALL else _replay
+    _seen[0] += len(graph.source)
+    run = _compiled() if _seen[0] > _WORTH or _compiled.cache_info().currsize else _replay
     return run(
         graph.first, graph.source, graph.lag if lag is None else lag,
         graph.release if release is None else release,

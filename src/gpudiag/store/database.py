@@ -16,6 +16,7 @@ import duckdb
 
 from gpudiag.errors import GpudiagError
 from gpudiag.schema import TABLES
+from gpudiag.store.shapes import NONE, Shapes, without_rows
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -33,6 +34,23 @@ _FOR_LARGE = (
     "common_subplan",
     "late_materialization",
     "compressed_materialization",
+    "common_aggregate",
+    "aggregate_function_rewriter",
+    "join_elimination",
+    "window_self_join",
+    "projection_pullup",
+    "outer_join_simplification",
+    "window_rewriter",
+    "partitioned_execution",
+    "partial_aggregate_pushdown",
+    "remote_pushdown",
+    "grouping_sets",
+    "type_pushdown",
+    "scalar_fn_pushdown",
+    "distinct_aggregate_rewrite",
+    "aggregate_reuse",
+    "projection_placement",
+    "redundant_order_keys",
 )
 
 
@@ -91,7 +109,12 @@ def load_settings(con: Connection, settings: Mapping[str, float]) -> None:
 
 
 def load_views(
-    con: Connection, views: Iterable[tuple[str, str]], *, side_by_side: bool = True, with_macros: bool = True
+    con: Connection,
+    views: Iterable[tuple[str, str]],
+    *,
+    side_by_side: bool = True,
+    with_macros: bool = True,
+    known: Shapes = NONE,
 ) -> None:
     """Create views and macros from (file name, SQL) pairs, in the order their references need.
 
@@ -99,33 +122,41 @@ def load_views(
 
     A view whose comment block says `-- materialised: why` becomes a table: several rules read it and it is not cheap.
     Tables that do not need one another are filled side by side, unless the store is inside a transaction of `con`,
-    which other cursors cannot see.
-    """
+    which other cursors cannot see. A view of which is `known` that it is empty becomes a table without rows.
+    """  # fmt: skip
     literals = setting_literals(con)
     views = [(file, with_settings(sql, literals)) for file, sql in views]
     if with_macros:
         _load_macros(con, views)
-    pending = {name: (file, statement) for file, sql in views for name, statement in _named_views(sql)}
+    pending = {name: (file, statement) for file, sql in views for name, statement in named_views(sql)}
     references = {
         name: (set(_WORD.findall(_NO_NAMES.sub("", statement))) & pending.keys()) - {name}
         for name, (_, statement) in pending.items()
     }
+    empty = set(without_rows(con, known.tables()))
     with ThreadPoolExecutor(2 if side_by_side else 1) as pool:
-        running: dict[Future[None], str] = {}
+        running: dict[Future[bool], str] = {}
         while pending or running:
             ready = [name for name in pending if not references[name] & (pending.keys() | set(running.values()))]
             if not ready and not running:
                 raise GpudiagError(f"{next(iter(pending.values()))[0]}: views refer to one another in a circle.")
+            if nothing := [name for name in ready if known.is_empty(name, empty)]:
+                con.execute(";".join(f"create table {name} ({known.views[name].columns})" for name in nothing))
+                empty.update(nothing)
             for name in ready:
                 file, statement = pending.pop(name)
+                if name in empty:
+                    continue
                 if not side_by_side or not _MATERIALISED.search(statement):
-                    _create(con, file, statement)
+                    if _create(con, file, statement):
+                        empty.add(name)
                 else:
                     running[pool.submit(_create, con.cursor(), file, statement)] = name
-            if running:
+            if running and not nothing:  # what has just been found empty makes others ready
                 for done in wait(running, return_when=FIRST_COMPLETED).done:
-                    done.result()
-                    del running[done]
+                    name = running.pop(done)
+                    if done.result():
+                        empty.add(name)
 
 
 def _calls(statement: str, names: AbstractSet[str]) -> bool:
@@ -151,14 +182,17 @@ def with_settings(sql: str, literals: Mapping[str, str]) -> str:
     return _SETTING.sub(lambda use: literals.get(use[1], use[0]), sql)
 
 
-def _create(con: Connection, file: str, statement: str) -> None:
+def _create(con: Connection, file: str, statement: str) -> bool:
+    """Create a view, or the table that stores it; return whether that table has no rows."""
     try:
-        con.execute(as_stored(statement))
+        count = con.execute(as_stored(statement)).fetchone()
+        return count == (0,)
     except (duckdb.CatalogException, duckdb.BinderException, duckdb.ParserException) as error:
         raise GpudiagError(f"{file}: this view cannot be created: {error}") from error
 
 
-def _named_views(sql: str) -> Iterator[tuple[str, str]]:
+def named_views(sql: str) -> Iterator[tuple[str, str]]:
+    """Name and statement of each view in a view file; macros are left out."""
     for statement in split_views(sql):
         match = _VIEW.search(statement)
         if match and match.group(2).lower() == "view":
@@ -205,6 +239,12 @@ def as_stored(statement: str) -> str:
     if match and _MATERIALISED.search(match.group(1)):
         return f"create table {match.group(3)}{statement[match.end() :]}"
     return statement
+
+
+def select_of(statement: str) -> str:
+    """The SELECT of a `create view` statement."""
+    match = _VIEW.search(statement)
+    return statement[match.end() if match else 0 :].strip().removeprefix("as").rstrip("; \n")
 
 
 def lock(con: Connection) -> None:

@@ -13,7 +13,7 @@ import shlex
 import sqlite3
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -44,12 +44,13 @@ MARK = f"98765.{os.getpid():07}"
 """Seconds that stand for ever, by which a process of these tests is found, and none of tests that run beside them."""
 
 
-def exported(path: Path, *, gpu_work: bool = True) -> Path:
+def exported(path: Path, *, gpu_work: bool = True, says: Sequence[str] = ()) -> Path:
     with closing(sqlite3.connect(path)) as db:
         db.execute("create table StringIds (id INTEGER PRIMARY KEY, value TEXT)")
         db.execute("insert into StringIds values (1, 'HOME=/home/alice' || char(0) || 'A=b')")
         db.execute("create table DIAGNOSTIC_EVENT (text TEXT)")
         db.execute("insert into DIAGNOSTIC_EVENT values ('No CUDA events collected. Does the process use CUDA?')")
+        db.executemany("insert into DIAGNOSTIC_EVENT values (?)", [(text,) for text in says])
         if gpu_work:
             db.execute("create table CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER)")
             db.execute("insert into CUPTI_ACTIVITY_KIND_KERNEL values (1)")

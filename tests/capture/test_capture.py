@@ -54,6 +54,25 @@ def test_a_program_is_recorded_and_cleaned(place: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("helps", [True, False])
+def test_events_lost_to_ranges_are_recorded_without(place: Path, helps: bool) -> None:
+    """As nsys 2025.3.2 loses GPU work of JAX programs: the messages are its own, the rest is made up."""
+    says = ("Error when processing events: Source ID=", "Not all CUDA events might have been collected.")
+    given, whole, lossy = place / "exported", exported(place / "whole"), exported(place / "lossy", says=says)
+    loses = f"tail -n 1 {place / 'log'} | grep -q {'nvtx' if helps else 'cuda'}"
+    nsys(place, f"if {loses}; then cp {lossy} {given}; else cp {whole} {given}; fi\n{RECORDS}")
+    heard: list[str] = []
+    captured = capture(replace(plan(place, "true"), say=heard.append))
+    assert captured is not None
+    first, _, second, _ = commands(place)
+    assert ("--trace=cuda,nvtx,osrt" in first, "--trace=cuda,osrt" in second) == (True, True)
+    assert any("recording again without NVTX ranges" in said for said in heard)
+    assert "nvtx" not in (place / "out" / "capture.json").read_text()
+    assert (b"Error when processing" in captured.files[0].read_bytes()) is not helps
+    assert list((place / "tmp").iterdir()) == []
+
+
+@pytest.mark.slow
 def test_a_second_recording_gets_a_folder_of_its_own(place: Path) -> None:
     first, second = (capture(plan(place, "true")) for _ in range(2))
     assert first is not None and second is not None

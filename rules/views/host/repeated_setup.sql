@@ -2,7 +2,7 @@
 --   api_call: references api_call
 --   loop: references loop
 --   iteration: references iteration
---   thing: stream, event, device property, page-locked registration, FFT plan or loaded code
+--   thing: stream, event, device property, FFT plan or loaded code
 create view repeated_setup as
 with kept as (
   select
@@ -11,10 +11,9 @@ with kept as (
       when regexp_matches(text, '^(cuda|cu)Stream(Create|Destroy)') then 'stream'
       when regexp_matches(text, '^(cuda|cu)Event(Create|Destroy)') then 'event'
       when regexp_matches(text, '^cudaGetDeviceProperties|^(cuda|cu)MemGetInfo') then 'device property'
-      when regexp_matches(text, '^(cuda|cuMem)Host(Register|Unregister)') then 'page-locked registration'
     end as thing
   from api_name
-  where kind in ('other', 'host_alloc')
+  where kind = 'other'
 ),
 -- plans are made in a library, between calls: only the Python stack tells
 planning as (

@@ -73,7 +73,7 @@ def capture(plan: Plan) -> Captured | None:
             else:
                 words = record.command(plan, recorder, program, chosen, private)
                 plan.say(f"recording: {shlex.join(words)}")
-                files = record.record(plan, words, recorder, chosen, beside, private, kept)
+                files, words = record.record(plan, words, recorder, chosen, beside, private, kept)
                 about = {"nsys": {"version": recorder.version, "options": nsys_profile.harmless(words)}}
         files += beside.kept(kept, plan.say)
         captured = Captured(tuple(files), unprofiled)

@@ -9,6 +9,7 @@ import math
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -126,6 +127,13 @@ def _traced(nsys: Nsys) -> list[str]:
     offered = set(re.findall(r"'([a-z-]+)'", nsys.profile_help))
     cuda = "cuda-sw" if "cuda-sw" in offered else "cuda"
     return [cuda, *(name for name in ("nvtx", "osrt") if name in offered or "cuda" not in offered)]
+
+
+def without_nvtx(words: Sequence[str]) -> list[str]:
+    """Return a recording's command that leaves NVTX ranges out; the command as it is where it traces none."""
+    traced = next((word for word in words if word.startswith("--trace=")), "")
+    kinds = [kind for kind in traced.removeprefix("--trace=").split(",") if kind != "nvtx"]
+    return [f"--trace={','.join(kinds)}" if word == traced and traced else word for word in words]
 
 
 def without(nsys: Nsys, program: Program) -> list[str]:

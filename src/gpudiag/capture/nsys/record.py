@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import sqlite3
 import tempfile
 from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
 
 from gpudiag.capture import workspace
 from gpudiag.capture.measure import Unprofiled, delay, range_s
@@ -28,6 +30,7 @@ _EXPORT_S = 1800.0
 _NAME, _LOG = "report", "profiled.log"
 _NSYS_SAYS = "Generating '"
 """Where nsys begins to speak of its own files."""
+_NOT_PROCESSED, _NOT_ALL = "Error when processing events", "Not all CUDA events"
 _GPU_WORK = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")
 
 
@@ -60,15 +63,23 @@ def command(plan: Plan, nsys: Nsys, program: Program, chosen: Range, private: Pa
     return nsys_profile.profile(nsys, program, chosen, report, graph_nodes=plan.graph_nodes, temporary=temporary)
 
 
+class Recorded(NamedTuple):
+    """Cleaned exports, one of each rank, and the command that recorded them."""
+
+    files: list[Path]
+    words: list[str]
+
+
 def record(
     plan: Plan, words: list[str], nsys: Nsys, chosen: Range, sampler: Sampler, private: Path, kept: Path
-) -> list[Path]:
-    """Run the command, and return the cleaned exports, one of each rank. Raises GpudiagError where there is nothing.
+) -> Recorded:
+    """Run the command. Raises GpudiagError where there is nothing. sampler: begins with what is recorded.
 
-    sampler: begins with what is recorded.
+    An NVTX range that nsys cannot resolve, as XLA marks them, takes GPU work with it: the program is then recorded once
+    more without.
     """
     temporary = private / "tmp"
-    temporary.mkdir()
+    temporary.mkdir(exist_ok=True)
     most = min(plan.max_size, workspace.room(private) // 2)
 
     def watch(passed: float) -> str:
@@ -88,6 +99,15 @@ def record(
     if done.ended:
         plan.say(f"recording was stopped at {'its size' if done.ended == 'size' else 'the time'} limit")
     exports = [_exported(nsys, report, private, plan) for report in reports]
+    again = nsys_profile.without_nvtx(words)
+    if again != words and any(map(_lost_events, exports)):
+        plan.say(
+            "nsys could not process some events, and GPU work is lost with them: recording again without NVTX ranges"
+        )
+        plan.say(f"recording: {shlex.join(again)}")
+        for file in (*reports, *exports):
+            file.unlink(missing_ok=True)
+        return record(plan, again, nsys, chosen, sampler, private, kept)
     _require_gpu_work(exports)
     files = []
     for export in exports:
@@ -101,7 +121,7 @@ def record(
             plan.say(
                 f"{kept / report.name}: kept as nsys wrote it, with the environment of the program; do not share it"
             )
-    return files
+    return Recorded(files, words)
 
 
 def _nothing(done: ProgramRun, chosen: Range, private: Path, most: int) -> GpudiagError:
@@ -162,6 +182,16 @@ def _exported(nsys: Nsys, report: Path, private: Path, plan: Plan) -> Path:
         raise GpudiagError(f"nsys recorded, but its export failed{said}; install nsys again, with its host part.")
     plan.say(f"recorded {report.stat().st_size:,} bytes")
     return target
+
+
+def _lost_events(export: Path) -> bool:
+    """Return whether nsys says that it failed to process events and may not have all of CUDA's."""
+    try:
+        with closing(sqlite3.connect(f"file:{export}?mode=ro", uri=True)) as db:
+            said = [str(text) for (text,) in db.execute("select text from DIAGNOSTIC_EVENT")]
+    except sqlite3.Error:  # without the table nothing is said; what cannot be read at all is said below
+        return False
+    return any(text.startswith(_NOT_PROCESSED) for text in said) and any(_NOT_ALL in text for text in said)
 
 
 def _require_gpu_work(exports: list[Path]) -> None:

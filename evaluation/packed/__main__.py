@@ -52,8 +52,8 @@ KEPT = {
     # in README.md, the tutorial and the release
     "item_every_stage/slow", *(f"training_curve/stage-{stage}" for stage in range(6)),
     # small ones that tests and benchmarks read as a user would
-    "dependent_gather/slow", "game_of_life_small/slow", "healthy_low_occupancy_gemm/healthy", "histogram/fixed",
-    "histogram/slow", "launch_bound_fp32/slow", "transpose/fixed", "transpose/slow-naive",
+    "dependent_gather/slow", "healthy_low_occupancy_gemm/healthy", "histogram/fixed",
+    "histogram/slow", "transpose/fixed", "transpose/slow-naive",
     "dependent_gather/slow.raw.csv", "dependent_gather/fixed.raw.csv", "transpose/slow-naive.raw.csv",
 }  # fmt: skip
 

@@ -6,7 +6,6 @@ The timeline and the page are of one program (column_sums). The messages are tho
 from __future__ import annotations
 
 import json
-import lzma
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from captures import named
-from evaluation.packed import recording
+from evaluation.packed import plain, recording
 from gpudiag.capture.ncu import kernel_pass
 from gpudiag.cli import main
 from gpudiag.cli.recording.kernel_choice import base_name
@@ -100,8 +99,7 @@ def test_kernels_of_a_trace_are_measured(timeline: Path, monkeypatch: pytest.Mon
 @pytest.mark.capture
 def test_where_none_is_proposed_the_longest_are(timeline: Path) -> None:
     """The host holds this program up, so that `next` proposes nothing; who asks gets the counters all the same."""
-    packed = CAPTURES / "launch_bound_fp32" / "slow.sqlite.xz"
-    (timeline / "exported").write_bytes(lzma.decompress(packed.read_bytes()))
+    (timeline / "exported").write_bytes(plain(CAPTURES / "launch_bound_fp32" / "slow.columns").read_bytes())
     report(captured(timeline))
     asked = (timeline / "ncu.log").read_text().splitlines()
     assert len(asked) == 3

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import lzma
 import os
 import platform
 import re
@@ -23,6 +22,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import samples
+from evaluation.packed import plain
 from gpudiag import __version__
 from gpudiag.cli import main
 from gpudiag.cli.sections import Group
@@ -333,7 +333,7 @@ main(["explain", sys.argv[1]])
 def test_an_interrupted_first_read_is_silent(moment: str, tmp_path: Path) -> None:
     """The rows of a real export are half read, in a transaction that is still open, or that the end aborts."""
     capture, cache, work = tmp_path / "slow.sqlite", tmp_path / "cache", tmp_path / "work"
-    capture.write_bytes(lzma.decompress((CAPTURES / "launch_bound_fp32" / "slow.sqlite.xz").read_bytes()))
+    capture.write_bytes(plain(CAPTURES / "launch_bound_fp32" / "slow.columns").read_bytes())
     work.mkdir()
     command = [sys.executable, "-c", _READING, str(capture), moment]
     env = {**os.environ, "TMPDIR": str(work), "XDG_CACHE_HOME": str(cache)}

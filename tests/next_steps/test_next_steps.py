@@ -65,7 +65,7 @@ def test_the_kernel_at_fault_is_proposed(capture: str, kernel: str) -> None:
 @pytest.mark.parametrize(
     ("captures", "code"),
     [
-        (("game_of_life_small/slow.sqlite.xz",), "H01"),
+        (("game_of_life_small/slow",), "H01"),
         (("item_every_stage/slow.sqlite.xz",), "S01"),
         (("power_iteration/slow",), "S05"),
         (("alloc_free_per_step/slow.no-nvtx",), "A01"),

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from captures import report_of
+from evaluation.packed import plain
 from gpudiag import pipeline
 from gpudiag.cli import main
 from gpudiag.evaluate import engine, row_check
@@ -21,7 +22,7 @@ from gpudiag.text import escape
 from paths import CAPTURES
 from untrusted import ENDLESS, data, rule, write
 
-CAPTURE = CAPTURES / "launch_bound_fp32/slow.sqlite.xz"
+CAPTURE = CAPTURES / "launch_bound_fp32/slow.columns"
 SPEECH = (
     "::set-output name=a::b\n\n# H <img src=x onerror=alert(1)> [x](javascript:alert(1)) "
     "![i](http://e) @all \x1b[31m\u202e"
@@ -65,7 +66,7 @@ def report(folder: Path) -> Report:
     patch = pytest.MonkeyPatch()
     patch.setattr("gpudiag.evaluate.sandbox.Limits", lambda: Limits(seconds=1.0))
     try:
-        return pipeline.explain([CAPTURE], Options([folder]))
+        return pipeline.explain([plain(CAPTURE)], Options([folder]))
     finally:
         patch.undo()
 

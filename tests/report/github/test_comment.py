@@ -24,7 +24,7 @@ from gpudiag.report.github import comment
 from gpudiag.store.database import Connection
 from paths import CAPTURES
 
-CAPTURE = CAPTURES / "launch_bound_fp32/slow.sqlite.xz"
+CAPTURE = CAPTURES / "launch_bound_fp32/slow.columns"
 PARSER = MarkdownIt("commonmark").enable("table")
 FOLD = "<details>\n<summary>"
 # Synthetic remedies and explanations, each an attempt to leave something open, or to get out of where it stands.

@@ -395,7 +395,7 @@ def test_a_real_fix_shrinks_the_leaf_that_it_is_about() -> None:
     wait = sides[0].run.loops[0].tree["sync"].share * sides[0].run.loops[0].iteration_ms
     assert wait > 5
     assert changed(found) == [("sync", round(wait, 2), 0.0)]
-    said = "Changed beyond noise, in an iteration as recorded: idle (the host had waited for the GPU), 7.04 ms → 0."
+    said = "Changed beyond noise, in an iteration as recorded: idle after the host waited for the GPU, 7.04 ms → 0."
     assert said in diffpage.markdown(found)
     assert said in diffpage.text(found)
     assert [(leaf, now, before) for leaf, before, now in changed(between(*reversed(sides)))] == changed(found)
@@ -458,7 +458,7 @@ def test_leaves_of_equal_work_are_compared() -> None:
     found = between(report(base), report(head))
     assert found.loops[0].ratio_of == "equal work"
     assert changed(found) == [("sync", 3.0, 0.87)]
-    said = "as an iteration before as recorded: idle (the host had waited for the GPU), 3.00 ms → 218 µs."
+    said = "as an iteration before as recorded: idle after the host waited for the GPU, 3.00 ms → 218 µs."
     assert said in diffpage.markdown(found)
 
 

@@ -54,8 +54,10 @@ def test_cause_gain_place_and_fix_are_seen() -> None:
 
 def test_what_all_fixes_leave_stands_above_them() -> None:
     text = " ".join(shown(samples.launch_bound()).split())
-    said = "with all of these fixed, an iteration takes at best 1.18 ms instead of 5.70 ms."
-    assert text.index("What to fix first") < text.index(said) < text.index("1. The GPU waits for small kernels")
+    said = "with both fixed, an iteration takes at best 1.18 ms instead of 5.70 ms."
+    assert (
+        text.index("What to fix, in this order") < text.index(said) < text.index("1. The GPU waits for small kernels")
+    )
 
 
 def test_parts_of_the_only_loop_get_a_line_each() -> None:
@@ -63,8 +65,8 @@ def test_parts_of_the_only_loop_get_a_line_each() -> None:
     at = lines.index("██████░░░░░░░░░░░░░░░░░░░░░░░░ █ computing · ░ idle")
     assert lines[at + 1 : at + 5] == [
         "72 %  idle, the host is launching work",
-        "5.1 % idle, the host had waited for the GPU",
-        "2.2 % idle, the CPU is busy elsewhere",
+        "5.1 % idle after the host waited for the GPU",
+        "2.2 % idle, the CPU does other work",
         "0.3 % other",
     ]
 
@@ -92,6 +94,17 @@ def test_findings_without_room_are_counted() -> None:
     listed = len(re.findall(r"^ ?\d+\. ", text, re.MULTILINE))
     assert listed >= 4
     assert f"{30 - listed} more findings." in text
+
+
+def test_the_only_finding_without_room_is_named() -> None:
+    assert "\n2. The GPU waits for small kernels to be launched\n" in shown(with_findings(2), height=20)
+
+
+def test_work_outside_the_loop_is_said_where_it_is_much() -> None:
+    report = samples.launch_bound()
+    for coverage, said in ((0.8, True), (0.99, False)):
+        run = report.run.model_copy(update={"mode": "iterations", "coverage": coverage})
+        assert ("The loop holds" in shown(report.model_copy(update={"run": run}))) is said
 
 
 def test_a_low_terminal_shows_the_first_finding() -> None:

@@ -4,7 +4,7 @@
 --   loop: references loop
 --   api_call: references api_call: the call that submits the next work
 --   length_ns: how long the stretch is (ns)
---   returning_ns: how long the thread returned memory in it (ns)
+--   blocked_ns: how long the thread returned memory in it (ns)
 --   call_ns: how long the longest of these calls took (ns)
 --   call_name: the call that it was in
 create view memory_return as
@@ -13,7 +13,7 @@ select
   p.loop,
   p.api_call,
   p."end" - p.start as length_ns,
-  sum(least(p."end", w."end") - greatest(p.start, w.start)) as returning_ns,
+  sum(least(p."end", w."end") - greatest(p.start, w.start)) as blocked_ns,
   max(w."end" - w.start) as call_ns,
   arg_max(n.text, (w."end" - w.start, n.text)) as call_name
 from os_call w

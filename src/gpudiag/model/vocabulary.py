@@ -54,7 +54,7 @@ BUDGET: Mapping[str, CategoryWords] = {
         "waits for launches",
     ),
     "idle_sync": CategoryWords(
-        "idle, the host had waited for the GPU",
+        "idle after the host waited for the GPU",
         "the CPU stopped for a result, so nothing was queued",
         "idles after a wait of the CPU",
     ),
@@ -63,7 +63,7 @@ BUDGET: Mapping[str, CategoryWords] = {
         "idle during allocation", "`cudaMalloc`, `cudaFree` or the like held the CPU", "waits for an allocation"
     ),
     "idle_other": CategoryWords(
-        "idle, the CPU is busy elsewhere", "it worked on something other than launching", "waits for work of the CPU"
+        "idle, the CPU does other work", "it worked on something other than launching", "waits for work of the CPU"
     ),
 }
 """In the order of the report. The views give each GPU's time one of these: see `gpu_time_slice`."""
@@ -96,7 +96,7 @@ LEAVES: Mapping[str, LeafWords] = {
         "idle_launch",
     ),
     "host_work": LeafWords(
-        "idle, the host is busy elsewhere",
+        "idle, the host does other work",
         "it worked on something other than launching",
         "waits for a host that is busy elsewhere",
         "idle_other",
@@ -121,7 +121,7 @@ LEAVES: Mapping[str, LeafWords] = {
         "idle_other",
     ),
     "sync": LeafWords(
-        "idle, the host had waited for the GPU",
+        "idle after the host waited for the GPU",
         "the host stopped for a result, so nothing was queued",
         "idles after a wait of the host",
         "idle_sync",

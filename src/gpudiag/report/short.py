@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from gpudiag.model import Report
 from gpudiag.report import markdown, pager, terminal
-from gpudiag.report.wording import first_words
+from gpudiag.report.wording import coverage_words, first_words
 from gpudiag.report.wording.words import plural
 from gpudiag.text import escape
 
@@ -67,7 +67,7 @@ def _blocks(seen: Mapping[str, Any], count: int, console: Console) -> Iterator[l
             loops.append(text(f"{line.bar} {line.rest}" if bars else line.rest))
     if seen["bar_legend"] and bars and len(lines) > 1:
         loops.append(text(seen["bar_legend"]))
-    if seen["coverage"]:
+    if seen["coverage"] and not coverage_words.holds_nearly_all(report.run):
         loops.append(text(escape.prose(seen["coverage"])))
     yield loops
     yield _findings(seen, count, text, console.width - FOLDER)
@@ -97,7 +97,7 @@ def _findings(
     rows: Sequence[Any] = seen["all_rows"]
     if not rows:
         return []
-    parts = [text("**What to fix first**")]
+    parts = [text("**What to fix, in this order**")]
     if seen["together"]:
         parts.append(text(seen["together"]))
     for row in rows[:count]:
@@ -107,11 +107,18 @@ def _findings(
         finding = Table.grid(padding=(0, 1, 0, 0))
         finding.add_row(f"{row.finding.rank}.", Group(text(f"**{row.title}**"), facts))
         parts.append(finding)
-    if left := len(rows) - count:
-        parts.append(text(f"{plural(left, 'more finding')}."))
+    if len(rows) > count:
+        parts.append(text(_hidden(rows[count:])))
     if seen["folder"]:
         parts.append(text(f"Paths are relative to {escape.code(escape.middle(seen['folder'], room))}."))
     return parts
+
+
+def _hidden(rows: Sequence[Any]) -> str:
+    """Name the only finding that there was no room for, or count them."""
+    if len(rows) > 1:
+        return f"{plural(len(rows), 'more finding')}."
+    return f"{rows[0].finding.rank}\\. **{rows[0].title}**"
 
 
 def _for(console: Console, source: str) -> str:

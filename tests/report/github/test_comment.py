@@ -140,8 +140,8 @@ def test_a_finding_is_short_with_its_details_folded() -> None:
 def test_the_picture_is_one_bar_with_its_parts() -> None:
     text = comment.render(samples.launch_bound())
     rest = (
-        "72 % idle, the host is launching work · 5.1 % idle, the host had waited for the GPU"
-        " · 2.2 % idle, the CPU is busy elsewhere · 0.3 % other"
+        "72 % idle, the host is launching work · 5.1 % idle after the host waited for the GPU"
+        " · 2.2 % idle, the CPU does other work · 0.3 % other"
     )
     assert f"\n`{'█' * 6}{'░' * 24}` {rest}\n" in text
 

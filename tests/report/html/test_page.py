@@ -138,7 +138,7 @@ def test_it_says_what_the_markdown_report_says(real: tuple[Report, Picture | Non
 @pytest.mark.capture
 def test_causes_places_and_fixes_come_before_the_timeline(drawn: str) -> None:
     said = Parsed(drawn).text
-    assert said.index("What to fix first") < said.index("Fix: ") < said.index("Zoom with")
+    assert said.index("What to fix, in this order") < said.index("Fix: ") < said.index("Zoom with")
     assert " open" not in "".join(re.findall(r"<details class=\"finding[^>]*>", drawn)), "details are folded"
 
 

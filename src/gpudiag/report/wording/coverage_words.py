@@ -5,7 +5,13 @@ from __future__ import annotations
 from gpudiag.model import Run
 from gpudiag.text.format import pct
 
+_NEARLY_ALL = 0.95
 _LEAST = 0.0005  # of the work: less would be printed as 0.0 %
+
+
+def holds_nearly_all(run: Run) -> bool:
+    """Return whether so little of the work lies outside of the loops that a short report need not say it."""
+    return run.mode != "run" and run.coverage is not None and run.coverage >= _NEARLY_ALL
 
 
 def sentence(run: Run) -> str:

@@ -42,7 +42,7 @@ def headline(
     if more is not None and more < LITTLE:
         return f"no extra gain after {before} ({alone})"
     if more is not None and finding.gain.share < LITTLE:
-        return f"nothing alone, {pct(_then(finding.gain))} of {of} after {before}"
+        return f"nothing alone, {_word(finding.gain)} {pct(_then(finding.gain))} of {of} after {before}"
     return f"{size(finding.gain, ranged=ranged)} of {of}{_beside(finding, loops) if ranged else ''}"
 
 
@@ -101,7 +101,7 @@ def together(findings: Sequence[Finding], loops: Mapping[int, Loop]) -> str:
     if max(per_loop.values(), default=0) < 2:
         return ""
     if len(per_loop) > 1:
-        return "Gains in one loop overlap and do not add up."
+        return "Gains in one loop can overlap: do not add them up."
     last = counted[-1]
     loop, gain = loop_of(last, loops), last.gain
     if loop is None or not gain.before_ms or gain.cumulative_after_ms is None:
@@ -114,9 +114,17 @@ def together(findings: Sequence[Finding], loops: Mapping[int, Loop]) -> str:
     how = "at best" if bounded else "perhaps" if any(one.gain.uncertain for one in counted) else "about"
     of = _whole(last, loops)
     subject = of if of == WHOLE or len(loops) == 1 else f"an iteration of {of}"
-    return (
-        f"Gains overlap and do not add up: with all of these fixed, {subject} takes {how} {after} instead of {before}."
-    )
+    fixed = _named([one.rank for one in counted], len(findings))
+    return f"Gains can overlap: with {fixed} fixed, {subject} takes {how} {after} instead of {before}."
+
+
+def _named(ranks: Sequence[int], count: int) -> str:
+    """Name the findings that count, of so many: `both`, `all 3`, `the first 2`, or those by their ranks."""
+    if len(ranks) == count:
+        return "both" if count == 2 else f"all {count}"
+    if ranks == list(range(1, len(ranks) + 1)):
+        return f"the first {len(ranks)}"
+    return f"findings {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
 
 
 def _more(finding: Finding) -> float | None:

@@ -133,7 +133,7 @@ MISTAKES = [
     ("[kernel, nvtx]", "[kernel, op]", "locate.1: Input should be 'python', 'nvtx' or 'kernel'"),
     ("[graph_region]", "[zzz]", "price.high: 'zzz' is no edit; known are balance_ranks, batch_copies,"),
     ("[cuda-graphs]", "[]", "a finding names at least one remedy"),
-    ("from loop_gpu_op", "from gpu_op", "selects from gpu_op, which is not a view"),
+    ("from loop_gpu_op", "from gpu_op", "a table of the reader; a rule reads the view analysed_gpu_op"),
     ("<= $max_kernel_ns", "<= 5000", "never uses $max_kernel_ns"),
     ("on: gpu_ops", "on: idle_intervals", "gives no column idle_intervals"),
     ("places[0].kernel", "places[0].kernle", "message: there is no 'kernle' in this row"),

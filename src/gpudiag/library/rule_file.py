@@ -71,4 +71,6 @@ def check_edits(rule: Rule, file: yaml_file.YamlFile, known: frozenset[str] | No
         for number, edit in enumerate(edits):
             if edit not in known:
                 where = file.where((*loc, number))
-                raise GpudiagError(f"{where}: {'.'.join(loc)}: {edit!r} is no edit{near_or_all(edit, known)}.")
+                hint = near_or_all(edit, known)
+                end = "" if hint.endswith("?") else "."
+                raise GpudiagError(f"{where}: {'.'.join(loc)}: {edit!r} is no edit{hint}{end}")

@@ -110,13 +110,21 @@ def check_reach(tree: Mapping[str, Any], relations: AbstractSet[str]) -> None:
             path = [part for part in (node.get("catalog_name"), node.get("schema_name")) if part]
             name = str(node["table_name"])
             if path or name.lower() not in relations | own:
-                raise SqlProblem(f"selects from {'.'.join([*path, name])}, which is not a view that rules may use")
+                raise SqlProblem(f"selects from {'.'.join([*path, name])}, {_instead(name, relations)}")
         elif kind == "TABLE_FUNCTION":
             name = str(node["function"]["function_name"]).lower()
             if name not in TABLE_FUNCTIONS | relations:
                 raise SqlProblem(f"calls the table function {name}, which rules may not")
         elif "class" in node:
             _check_expression(node, relations)
+
+
+def _instead(name: str, relations: AbstractSet[str]) -> str:
+    """Say why a relation is refused, and what a rule reads in its place where that is known."""
+    analysed = f"analysed_{name.lower()}"
+    if analysed in relations:
+        return f"which is a table of the reader; a rule reads the view {analysed}"
+    return "which is not a view that rules may use"
 
 
 def _check_expression(node: Mapping[str, Any], relations: AbstractSet[str]) -> None:

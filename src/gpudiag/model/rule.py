@@ -84,7 +84,11 @@ class Price(Frozen):
     """Pricing of a finding: the edits to apply to the selected ids, or the experiment that would decide."""
 
     kind: GainKind = Field(description="what the printed number will be once the timeline can be re-simulated")
-    on: Ids | None = Field(default=None, description="the id-list column of the query that the edits apply to")
+    on: Ids | None = Field(
+        default=None,
+        description="the id-list column of the query that the edits apply to; with gpu_ops, edits of calls change the"
+        " calls that started them",
+    )
     low: tuple[Edit, ...] = Field(default=(), description="the cautious fix")
     expected: tuple[Edit, ...] = Field(default=(), description="the usual fix")
     high: tuple[Edit, ...] = Field(default=(), description="the best fix; what an upper bound assumes")

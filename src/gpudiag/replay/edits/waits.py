@@ -34,7 +34,7 @@ def _drop_call(edited: EditedGraph, chosen: EditTargets) -> None:
 
 DROP_CALL = EditSpec(
     "drop_call",
-    "the selected calls go with the GPU work that they started",
+    "the selected calls go, and the copies and sets that they started take no time; a kernel that they launched stays",
     _drop_call,
     idle_bound=(IDLE_IN_CALL, IDLE_AFTER),
     also="host_ahead",

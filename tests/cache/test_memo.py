@@ -13,12 +13,13 @@ import pytest
 from click.testing import CliRunner
 
 from evaluation.corpus import CAPTURES
+from evaluation.packed import recording
 from gpudiag import prepare
 from gpudiag.cache import entries, identity, place
 from gpudiag.cli import main
 
 pytestmark = pytest.mark.capture
-SMALL = CAPTURES / "game_of_life_small" / "slow.sqlite.xz"
+SMALL = recording(CAPTURES / "game_of_life_small" / "slow")
 FORMATS = ("markdown", "json", "html", "sarif", "github-comment")
 
 
@@ -28,7 +29,7 @@ def capture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(identity, "_SETTLED_NS", 0)
     file = tmp_path / "run.sqlite"
-    file.write_bytes(lzma.decompress(SMALL.read_bytes()))
+    file.write_bytes(SMALL.read_bytes())
     time.sleep(2 * identity._FINE_NS / 1e9)
     return file
 

@@ -267,7 +267,7 @@ ENDLESS = "with recursive r as (select 0 as n union all select n + 1 from r) sel
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lint, "LIMITS", sandbox.Limits(seconds=6))
+    monkeypatch.setattr(lint, "LIMITS", sandbox.Limits(seconds=3))
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from evaluation.corpus import CAPTURES
-from evaluation.packed import plain
+from evaluation.packed import plain, recording
 from gpudiag import pipeline, prepare, tempdir
 from gpudiag.cache import entries, identity, place
 from gpudiag.cli import main
@@ -29,7 +29,7 @@ from gpudiag.store import database
 
 pytestmark = pytest.mark.capture
 
-SMALL = CAPTURES / "game_of_life_small" / "slow.sqlite.xz"
+SMALL = recording(CAPTURES / "game_of_life_small" / "slow")
 FOLDER = CAPTURES / "item_every_stage" / "slow.parquetdir.tar.xz"
 RULE = """\
 code: ZZ01
@@ -59,7 +59,7 @@ class Known:
 def known(tmp_path_factory: pytest.TempPathFactory) -> Known:
     folder = tmp_path_factory.mktemp("known")
     file = folder / "run.sqlite"
-    file.write_bytes(lzma.decompress(SMALL.read_bytes()))
+    file.write_bytes(SMALL.read_bytes())
     time.sleep(2 * identity._FINE_NS / 1e9)
     with pytest.MonkeyPatch.context() as patch:
         cached_in(folder / "cache", patch)

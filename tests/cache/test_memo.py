@@ -7,18 +7,23 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from evaluation.corpus import CAPTURES
-from gpudiag import prepare
+from evaluation.packed import recording
+from gpudiag import pipeline, prepare
 from gpudiag.cache import entries, identity, place
 from gpudiag.cli import main
+from gpudiag.options import Options
+from gpudiag.report import formats
 
 pytestmark = pytest.mark.capture
-SMALL = CAPTURES / "game_of_life_small" / "slow.sqlite.xz"
+SMALL = recording(CAPTURES / "game_of_life_small" / "slow")
 FORMATS = ("markdown", "json", "html", "sarif", "github-comment")
 
 
@@ -28,7 +33,7 @@ def capture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(identity, "_SETTLED_NS", 0)
     file = tmp_path / "run.sqlite"
-    file.write_bytes(lzma.decompress(SMALL.read_bytes()))
+    file.write_bytes(SMALL.read_bytes())
     time.sleep(2 * identity._FINE_NS / 1e9)
     return file
 
@@ -52,8 +57,23 @@ def unread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepare, "analysed", refuse)
 
 
+def once(monkeypatch: pytest.MonkeyPatch, asked: list[object]) -> None:
+    """From here on the capture is analysed the first time, and the same comes of it whenever it would be again."""
+    analysed, made = prepare.analysed, []
+
+    def answer(paths: Sequence[Path], *rest: Any) -> object:
+        asked.append(paths)
+        if not made:
+            made.append(analysed(paths, *rest))
+        return made[0]
+
+    monkeypatch.setattr(prepare, "analysed", answer)
+
+
 def test_all_formats_come_from_one_answer(capture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    anew = {form: explained(capture, "--format", form, "--no-cache") for form in FORMATS}
+    report, picture = pipeline.pictured([capture], Options(cached=False))
+    anew = {form: formats.render(report, form, picture) for form in FORMATS}
+    assert explained(capture, "--no-cache") == anew["markdown"]
     assert not (capture.parent / "cache").exists()
     explained(capture, "--format", "html")  # draws the picture, too
     assert len(memos()) == 1
@@ -85,15 +105,18 @@ def piped(file: Path) -> None:
     os.mkfifo(file)
 
 
-def test_a_damaged_answer_is_made_anew(capture: Path) -> None:
+def test_a_damaged_answer_is_made_anew(capture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = explained(capture)
     (memo,) = memos()
+    read: list[object] = []
+    once(monkeypatch, read)
     for damage in (cut, flipped, swapped, piped):
         memo.chmod(0o600)
         damage(memo)
         assert explained(capture) == first, damage
         assert memos() == [memo]
         assert memo.read_bytes().startswith(b"gpudiag memo 1 ")
+    assert len(read) == 4
 
 
 def test_a_changed_capture_is_explained_anew(capture: Path) -> None:

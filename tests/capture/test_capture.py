@@ -206,6 +206,7 @@ def test_each_rank_has_a_file(place: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("leftovers")
 def test_a_program_without_end_is_ended(place: Path) -> None:
     """The stand-in leaves an agent in a session of its own, as Nsight Systems does, and ignores what asks it to end."""
     nsys(place, f'setsid sleep {MARK} &\ntrap "" INT TERM\n"$@"\n')
@@ -217,6 +218,7 @@ def test_a_program_without_end_is_ended(place: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("leftovers")
 def test_a_recording_stops_at_its_size(place: Path) -> None:
     nsys(place, 'trap "echo made-up > $name.nsys-rep; exit 130" INT\nhead -c 3000000 /dev/zero > "$TMPDIR/part"\n'
          f"sleep {MARK} & wait\n")  # fmt: skip

@@ -20,6 +20,7 @@ from gpudiag.cli import main
 from gpudiag.cli.recording.kernel_choice import base_name
 from paths import CAPTURES
 from recorders import MARK, assert_nothing_left, torch
+from remembered import remember
 
 NCU = """#!/bin/sh
 case "$1" in
@@ -47,6 +48,7 @@ def timeline(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (place / "page.csv").write_bytes(named("column_sums/slow.raw.csv").read_bytes())
     monkeypatch.setattr(kernel_pass, "_DRIVER", place / "params")
     ncu(place, WRITES)
+    remember(monkeypatch)
     return place
 
 

@@ -108,6 +108,7 @@ def test_an_nvidia_smi_that_fails_is_no_error(place: Path, body: str, fields: tu
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("leftovers")
 def test_nothing_samples_after_a_failure(place: Path) -> None:
     smi(place, f"sleep {MARK} &\n{SAMPLES}")
     nsys(place, "sleep 0.3; exit 3\n")

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from gpudiag.capture import recorder_file, workspace
+from gpudiag.capture import recorder_file, session, workspace
 from gpudiag.capture.measure import Unprofiled
 from gpudiag.capture.nsys.nsys_profile import Range
 from gpudiag.capture.plan import Plan
@@ -42,6 +42,13 @@ def quick(place: Path, program: str) -> Plan:
     return replace(wanted, duration_s=1.0, runs=1, warm_up=3, thresholds=replace(few, trace_iterations=4))
 
 
+@pytest.fixture
+def timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is measured before the recording is made up: the time of a step, of which seconds would be run."""
+    measured = Unprofiled("made up", (0.02,), warm_s=0.1, pytorch=True)
+    monkeypatch.setattr(session, "measure", lambda *_: measured)
+
+
 @pytest.mark.slow
 def test_the_steps_after_the_warm_up_are_recorded(alone: Path) -> None:
     heard: list[str] = []
@@ -58,6 +65,7 @@ def test_the_steps_after_the_warm_up_are_recorded(alone: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("timed")
 def test_a_trace_names_neither_the_machine_nor_its_user(alone: Path) -> None:
     captured = capture(quick(alone, "train.py"))
     assert captured is not None
@@ -92,7 +100,10 @@ def test_steps_are_waited_for_only_where_they_were_seen(place: Path, seen: bool 
 
 @pytest.mark.slow
 def test_its_report_has_the_measured_time(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ["--runs", "1", "--warm-up", "3", "--format", "json", "--", sys.executable, str(alone / "lib" / "train.py")]
+    few = {"windows": 1, "window_s": 0.1, "least_s": 0.1, "trace_least_s": 0.1, "trace_iterations": 4}
+    words = [word for name, value in few.items() for word in ("--set", f"settings.capture_{name}={value}")]
+    words += ["--runs", "1", "--warm-up", "3", "--duration", "1s", "--format", "json"]
+    words += ["--", sys.executable, str(alone / "lib" / "train.py")]
     done = CliRunner().invoke(main, ["capture", "-d", str(alone / "out"), *words])
     assert done.exit_code == 0, done.output
     report = json.loads(done.stdout)
@@ -101,6 +112,7 @@ def test_its_report_has_the_measured_time(alone: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("timed")
 def test_an_nsys_that_cannot_record_is_replaced(alone: Path) -> None:
     nsys(alone, RECORDS, tuple(option for option in OPTIONS if "--duration" not in option))
     heard: list[str] = []
@@ -144,6 +156,7 @@ def test_where_torch_is_not_installed_nothing_is_run(alone: Path, monkeypatch: p
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("timed")
 def test_a_profiler_that_fails_is_a_sentence(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_CUPTI", "1")
     with pytest.raises(GpudiagError, match=r"cannot record the program \(RuntimeError: CUPTI is busy\): install"):
@@ -152,6 +165,7 @@ def test_a_profiler_that_fails_is_a_sentence(alone: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("timed")
 def test_a_trace_without_gpu_work_is_said(alone: Path) -> None:
     traced(alone, [event("cpu_op", "aten::mm", 0, 9)])
     with pytest.raises(GpudiagError, match="no work on a GPU while PyTorch's profiler recorded it"):
@@ -177,6 +191,7 @@ def test_a_failure_under_the_profiler_is_a_sentence(alone: Path, text: str, sent
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("timed")
 def test_a_full_disk_under_the_profiler_is_said(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The free space is made up, and so is the error of the profiler that wants to write."""
     monkeypatch.setattr(workspace, "room", lambda _: 1_000_000)
@@ -190,7 +205,7 @@ def test_a_full_disk_under_the_profiler_is_said(alone: Path, monkeypatch: pytest
 def test_the_recorders_file_records_without_nsys(alone: Path) -> None:
     """Without site packages and without the folder of gpudiag, Python has the standard library alone."""
     recorder_file.write(alone / "record.pyz")
-    words = [sys.executable, "-S", alone / "record.pyz", "-d", alone / "out", "--runs", "0", "--duration", "1", "--"]
+    words = [sys.executable, "-S", alone / "record.pyz", "-d", alone / "out", "--runs", "0", "--duration", "0.3", "--"]
     env = {**os.environ, "TMPDIR": str(alone / "tmp")}
     words += [sys.executable, alone / "lib" / "infer.py"]
     done = subprocess.run(words, capture_output=True, text=True, check=False, env=env)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from gpudiag.errors import GpudiagError
 from gpudiag.gate.budgets import check_budgets
 from gpudiag.gate.config import Budget, Config
 from gpudiag.model import Loop, Report
+from gpudiag.next_steps.proposals import NextSteps
 from gpudiag.options import Options
 from gpudiag.pipeline import explain, next_steps
 
@@ -31,6 +33,7 @@ def recorded() -> Loop:
     return report_of(CAPTURE).run.loops[0]
 
 
+@cache
 def timed(times: float, name: str = "") -> Report:
     return explain([CAPTURE], Options(iteration_times={name: times * recorded().iteration_ms * 1e6}))
 
@@ -49,11 +52,12 @@ def test_the_time_of_eight_iterations_is_divided(name: str) -> None:
     assert (found.given_ms, found.given_iterations) == (pytest.approx(8 * each), 8)
     assert report.findings[0].gain.before_ms == pytest.approx(each)
     assert any("is 8 times the iteration found" in note.text for note in report.notes)
-    assert any("is 8 times the iteration found" in note for note in next_steps([CAPTURE], options(8)).notes)
+    assert any("is 8 times the iteration found" in note for note in steps(8).notes)
 
 
-def options(times: float) -> Options:
-    return Options(iteration_times={"": times * recorded().iteration_ms * 1e6})
+@cache
+def steps(times: float) -> NextSteps:
+    return next_steps([CAPTURE], Options(iteration_times={"": times * recorded().iteration_ms * 1e6}))
 
 
 def test_eight_iterations_and_one_are_worth_the_same() -> None:

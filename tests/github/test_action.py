@@ -6,7 +6,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+import forked
 from captures import report_of
 from evaluation.corpus import CAPTURES, ROOT
 from evaluation.packed import plain, stored
@@ -109,12 +109,10 @@ def run_action(folder: Path, environ: Mapping[str, str], **given: str) -> Outcom
 
 
 @pytest.fixture(scope="module")
-def gpudiag(tmp_path_factory: pytest.TempPathFactory) -> str:
+def gpudiag() -> Iterator[str]:
     """This checkout's gpudiag, as one that is installed already."""
-    script = tmp_path_factory.mktemp("bin") / "gpudiag"
-    script.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}/src" exec "{sys.executable}" -m gpudiag "$@"\n', "utf-8")
-    script.chmod(0o755)
-    return str(script)
+    with forked.command() as command:
+        yield command
 
 
 @pytest.fixture

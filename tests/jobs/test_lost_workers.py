@@ -25,13 +25,20 @@ CAPTURES = ROOT / "fixtures" / "captures" / "ddp_one_bucket"
 pytestmark = [pytest.mark.slow, pytest.mark.capture]
 
 
-@pytest.fixture
-def ranks(tmp_path: Path) -> list[Path]:
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """A rank's capture several times over: reading them is what is tested, and summaries do not compare ranks."""
-    files = [tmp_path / f"rank{number}.sqlite" for number in range(6)]
+    folder = tmp_path_factory.mktemp("ranks")
+    files = [folder / f"rank{number}.sqlite" for number in range(6)]
     for number, file in enumerate(files):
         shutil.copyfile(recording(CAPTURES / f"slow.rank{number % 2}"), file)
     return files
+
+
+@pytest.fixture(scope="module")
+def alone(ranks: list[Path]) -> list[bytes]:
+    """Their summaries, read one after another in this process."""
+    return bytes_of(ranks, Options(cached=False))
 
 
 def killer(times: int) -> tuple[Callable[[str], None], list[int]]:
@@ -51,16 +58,14 @@ def bytes_of(files: list[Path], options: Options) -> list[bytes]:
     return [packed(found) for found in spread.summaries(files, options)]
 
 
-def test_processes_that_are_killed_leave_nothing_out(ranks: list[Path]) -> None:
-    alone = bytes_of(ranks, Options(cached=False))
+def test_processes_that_are_killed_leave_nothing_out(ranks: list[Path], alone: list[bytes]) -> None:
     progress, killed = killer(1)
     assert bytes_of(ranks, Options(progress=progress, cached=False, workers=2)) == alone
     assert len(killed) == 1
 
 
-def test_workers_of_a_cluster_that_are_killed_do_so_too(ranks: list[Path]) -> None:
+def test_workers_of_a_cluster_that_are_killed_do_so_too(ranks: list[Path], alone: list[bytes]) -> None:
     distributed = pytest.importorskip("distributed", reason="Dask is an extra")
-    alone = bytes_of(ranks, Options(cached=False))
     progress, killed = killer(1)
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, silence_logs=50, dashboard_address=None
@@ -126,7 +131,7 @@ def test_a_signal_to_all_processes_leaves_no_files(ranks: list[Path], tmp_path: 
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     command = [sys.executable, "-m", "gpudiag", "explain", *map(str, ranks), "--no-cache", "--workers", "2"]
-    more = [ranks[0].with_name(f"more{number}.sqlite") for number in range(4)]
+    more = [tmp_path / f"more{number}.sqlite" for number in range(4)]
     for file in more:
         shutil.copyfile(ranks[0], file)
     parent = subprocess.Popen(

@@ -8,10 +8,14 @@ from typing import Any
 import pytest
 
 from comparing import between
-from gpudiag.model import Report
+from gpudiag.diagnosis import run_summary
+from gpudiag.library.catalogue import Library
+from gpudiag.model import Loop, Report
 from gpudiag.options import Options
 from gpudiag.pipeline import explain
+from gpudiag.prepare import analysed
 from gpudiag.report import markdown
+from gpudiag.store.database import Connection
 from torch_traces import Event, call, event, launched, work, written
 
 pytestmark = pytest.mark.slow
@@ -21,6 +25,21 @@ LOADER = "torch/utils/data/dataloader.py"
 
 def report(*paths: Path) -> Report:
     return explain(list(paths), Options(cached=False))
+
+
+def loops(path: Path) -> tuple[Loop, ...]:
+    """Only the loops, for which no rule is asked."""
+
+    def work(con: Connection, library: Library, _: Path | None) -> tuple[Loop, ...]:
+        return run_summary.run(con, library.setting_values, {}).loops
+
+    return analysed([path], Options(cached=False), work)
+
+
+@pytest.fixture(scope="module")
+def eight(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """The report of eight steps of a few kernels."""
+    return report(written(tmp_path_factory.mktemp("eight") / "trace.json", launched(8)))
 
 
 def starving(count: int, *names: str, worker: bool = False) -> list[Event]:
@@ -59,7 +78,7 @@ def test_input_that_workers_prepare_is_d02(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", [2, 3, 8])
 def test_the_profilers_steps_are_iterations_however_few(tmp_path: Path, count: int) -> None:
-    (loop,) = report(written(tmp_path / "trace.json", launched(count))).run.loops
+    (loop,) = loops(written(tmp_path / "trace.json", launched(count)))
     assert (loop.name, loop.source, loop.iterations) == ("ProfilerStep", "nvtx", count - 1)
 
 
@@ -72,14 +91,14 @@ def test_what_pytorch_annotates_by_itself_is_no_loop(tmp_path: Path, name: str) 
         for number, one in enumerate(launched(9))
         if number
     ]
-    assert all(loop.source != "nvtx" for loop in report(written(tmp_path / "trace.json", events)).run.loops)
+    assert all(loop.source != "nvtx" for loop in loops(written(tmp_path / "trace.json", events)))
 
 
 def test_annotations_beside_the_profilers_steps_are_no_loop(tmp_path: Path) -> None:
     other = [event("user_annotation", "mine", 1000.0 * number + 100, 200, 77) for number in range(8)]
     other += [call("cudaStreamQuery", 1000.0 * number + 110, 2, 900 + number, tid=77) for number in range(8)]
-    loops = report(written(tmp_path / "trace.json", [*launched(8), *other])).run.loops
-    assert [loop.name for loop in loops] == ["ProfilerStep"]
+    found = loops(written(tmp_path / "trace.json", [*launched(8), *other]))
+    assert [loop.name for loop in found] == ["ProfilerStep"]
 
 
 def test_a_single_step_with_next_to_no_work_is_not_judged(tmp_path: Path) -> None:
@@ -91,11 +110,10 @@ def rules_waiting(found: Report, reason: str) -> set[str]:
     return {item.code for item in found.not_evaluated if reason in item.reason}
 
 
-def test_what_a_trace_never_holds_is_not_evaluated(tmp_path: Path) -> None:
-    found = report(written(tmp_path / "trace.json", launched(8)))
-    waiting = rules_waiting(found, "operating system calls were not recorded")
+def test_what_a_trace_never_holds_is_not_evaluated(eight: Report) -> None:
+    waiting = rules_waiting(eight, "operating system calls were not recorded")
     assert {"D04", "D06"} <= waiting
-    assert not waiting & set(found.clear)
+    assert not waiting & set(eight.clear)
 
 
 def gain(found: Report) -> Any:
@@ -152,14 +170,13 @@ def test_idle_time_that_recording_made_leads_no_report(tmp_path: Path, functions
     assert any(one.code in ("H01", "H02") for one in found.findings) == listed
 
 
-def test_advice_names_the_option_of_the_profiler_used(tmp_path: Path) -> None:
-    found = report(written(tmp_path / "trace.json", launched(8)))
-    note = next(note.text for note in found.notes if note.code == "Q03")
+def test_advice_names_the_option_of_the_profiler_used(eight: Report) -> None:
+    note = next(note.text for note in eight.notes if note.code == "Q03")
     assert "record with `with_stack=True`" in note
 
 
-def test_two_profilers_are_compared_only_by_given_times(tmp_path: Path) -> None:
-    head = report(written(tmp_path / "trace.json", launched(8)))
+def test_two_profilers_are_compared_only_by_given_times(eight: Report) -> None:
+    head = eight
     base = head.model_copy(update={"inputs": tuple(one.model_copy(update={"kind": "nsys"}) for one in head.inputs)})
     refused = between(base, head)
     assert refused.state == "incomparable"

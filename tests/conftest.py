@@ -14,6 +14,11 @@ settings.register_profile("thorough", deadline=None, max_examples=300)
 settings.load_profile(os.environ.get("GPUDIAG_TEST_PROFILE", "quick"))
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Keeps bytes out of test names: gzip writes the time into them, and workers must collect equal names."""
+    return argname if isinstance(val, bytes) else None
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _cache_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> None:
     """What tests read must not end up in the user's cache, nor come from there."""

@@ -124,11 +124,22 @@ create macro user_frames(frames) as
 create macro yields_input(function) as
   regexp_matches(function, '^(__(iter|next|getitem|getitems)__|collate(_fn)?|(next|get|load|fetch)_batch)$');
 
+-- Whether a Python stack waits for an item that another thread or process makes: at a queue, a pool or a future.
+create macro waits_for_item(frames) as
+  len(
+    list_filter(
+      frames,
+      lambda f: f.function in ('get', 'next', 'result', 'result_iterator', 'as_completed')
+        and regexp_matches(f.file, '/(queue|concurrent/futures/_base|multiprocessing/(queues|pool))\.py$')
+    )
+  ) > 0;
+
 -- Whether a Python stack (frames, innermost first) was inside a data loader: a library's, or the user's own, in whose
--- function the innermost frame of the user's lies.
+-- function the innermost frame of the user's lies; or waits for an item.
 create macro in_data_loader(frames) as
   len(list_filter(frames, lambda f: is_data_loader(f.file))) > 0
-    or coalesce(yields_input(user_frames(frames)[1].function), false);
+    or coalesce(yields_input(user_frames(frames)[1].function), false)
+    or waits_for_item(frames);
 
 -- The user's own frame that called the outermost data loader of a Python stack; null outside data loaders.
 create macro loader_entry(frames) as

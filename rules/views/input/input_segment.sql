@@ -8,7 +8,7 @@
 --   waited_ns: time in it that the thread waited for another thread or process (ns)
 --   read_ns: time in it that the thread read from files or sockets (ns)
 --   read_name: the function in which it read longest
---   has_workers: whether its NVTX range or the Python stack says that worker processes prepare the input
+--   has_workers: whether its NVTX range or the Python stack says that other threads or processes prepare the input
 create view input_segment as
 with starving as (
   select
@@ -68,9 +68,12 @@ marked as (
   where not c.inside
     and c.fetches_input
     and c.api_call in (select api_call from starving)
-    and len(
-      list_filter(y.frames, lambda f: f.function in ('_get_data', '_try_get_data') and is_data_loader(f.file))
-    ) > 0
+    and (
+      waits_for_item(y.frames)
+        or len(
+          list_filter(y.frames, lambda f: f.function in ('_get_data', '_try_get_data') and is_data_loader(f.file))
+        ) > 0
+    )
 )
 select
   s.api_call,

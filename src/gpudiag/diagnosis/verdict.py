@@ -134,7 +134,8 @@ def _instead(loop: Loop) -> str:
     if place is None:
         return text
     file = base_name(place.file or "")
-    return f"{text}, in {code(place.function or file)} ({code(f'{file}:{place.line}')})"
+    at = f"{file}:{place.line}" if place.line else file
+    return f"{text}, in {code(place.function or file)} ({code(at)})"
 
 
 def _small(minor: Sequence[Finding]) -> str:

@@ -36,8 +36,11 @@ def test_the_reader_keeps_every_event(trace: Path, tmp_path: Path) -> None:
     }.items():
         wanted = [one for one in events if one["cat"] in kinds]
         length = sum(round(one["dur"] * 1000) for one in wanted)
-        assert con.execute(f'select count(*), sum("end" - start) from {table}').fetchall() == [(len(wanted), length)]
-    assert con.execute("select count(*) from gpu_op where api_call is null").fetchall() == [(0,)]
+        assert con.execute(f'select count(*), coalesce(sum("end" - start), 0) from {table}').fetchall() == [
+            (len(wanted), length)
+        ]
+    late = "from gpu_op where api_call is null and start > (select min(start) from api_call)"  # of the warm-up before
+    assert con.execute(f"select count(*) {late}").fetchall() == [(0,)]
 
 
 def steps(report: Report) -> tuple[str, int]:
@@ -50,11 +53,8 @@ def test_the_profilers_step_is_the_loop(trace: Path) -> None:
     assert steps(report_of(trace)) == ("ProfilerStep", 4)
 
 
-# docs/both_ways.md has them all. The loaders had fewer cores than workers when their traces were taken.
-APART = {
-    "boolean_mask_loss-slow", "healthy_loader_ahead-healthy", "loader_and_item-fixed",
-    "loader_and_item-slow", "loader_and_item-slow-loader", "loader_without_workers-slow",
-}  # fmt: skip
+# docs/both_ways.md has them all.
+APART = {"boolean_mask_loss-slow", "loader_without_workers-slow"}
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,10 @@ APART = {
 def test_both_profilers_give_the_same_first_finding(trace: Path) -> None:
     twin = report_of(packed.stored(trace.with_name(packed.stem(trace).removesuffix(packed.TRACE))))
     report = report_of(trace)
+    assert [one.code for one in report.findings[:1]] == [one.code for one in twin.findings[:1]]
+    if not report.findings:
+        return
     first, expected = report.findings[0], twin.findings[0]
-    assert first.code == expected.code
     # As parts of an iteration: torch.profiler slows the host down more.
     ranges = [
         (1 - (found.gain.high_ms or 0) / found.gain.before_ms, 1 - (found.gain.low_ms or 0) / found.gain.before_ms)

@@ -133,9 +133,8 @@ def _instead(loop: Loop) -> str:
     place = next((place for one in loop.unclaimed if one.leaf == name for place in one.where if place.file), None)
     if place is None:
         return text
-    file = base_name(place.file or "")
-    at = f"{file}:{place.line}" if place.line else file
-    return f"{text}, in {code(place.function or file)} ({code(at)})"
+    at = base_name(place.file or "") + (f":{place.line}" if place.line else "")
+    return f"{text}, in {code(place.function or at)} ({code(at)})"
 
 
 def _small(minor: Sequence[Finding]) -> str:

@@ -39,8 +39,12 @@ def test_the_reader_keeps_every_event(trace: Path, tmp_path: Path) -> None:
         assert con.execute(f'select count(*), coalesce(sum("end" - start), 0) from {table}').fetchall() == [
             (len(wanted), length)
         ]
-    late = "from gpu_op where api_call is null and start > (select min(start) from api_call)"  # of the warm-up before
-    assert con.execute(f"select count(*) {late}").fetchall() == [(0,)]
+    calls = {one["args"]["correlation"] for one in events if one["cat"] in ("cuda_runtime", "cuda_driver")}
+    gpu = [one["args"]["correlation"] for one in events if one["cat"] in ("kernel", "gpu_memcpy", "gpu_memset")]
+    # What the warm-up launched may run within the trace; its calls lie before it.
+    without = len([one for one in gpu if one not in calls])
+    assert con.execute("select count(*) from gpu_op where api_call is null").fetchall() == [(without,)]
+    assert without < len(gpu) / 20
 
 
 def steps(report: Report) -> tuple[str, int]:

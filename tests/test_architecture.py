@@ -27,7 +27,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cache": {"library", "lockfile", "options", "remote", "text"},
     "jit": {"cache"},
     "ingest": {"jit", "remote", "tracing"},
-    "replay": {"jit"},
+    "replay": {"jit", "store"},
     "prepare": {
         "cache", "ingest", "library", "loops", "memory", "options", "replay", "selection", "store", "tempdir",
         "tracing",

@@ -91,14 +91,8 @@ def _largest(con: Connection, item: PricedFinding, query: str) -> tuple[tuple[An
     whole = math.fsum(claim.values())
     if whole <= 0:
         return None
-    row = con.execute(
-        f"""
-        with claim as (select unnest(?::varchar[]) as key, unnest(?::double[]) as ns),
-        numbered as ({bounds.NUMBERED}),
-        {query}
-        """,
-        [list(claim), list(claim.values())],
-    ).fetchone()
+    bounds.keep(con, claim)
+    row = con.execute(f"with numbered as ({bounds.NUMBERED}), {query}").fetchone()
     return (row[:-1], row[-1] / whole) if row else None
 
 

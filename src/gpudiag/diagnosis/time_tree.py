@@ -122,11 +122,7 @@ def _claimed(
 
 def by_leaf(con: Connection, loop: int, claim: bounds.Claim) -> dict[str, float]:
     """Return the time of a claim in each leaf of a loop's tree (ns). The claim stays in table `claim`."""
-    con.execute("create or replace temp table claim (key varchar, ns double)")
-    if claim:
-        con.execute(
-            "insert into claim select unnest(?::varchar[]), unnest(?::double[])", [list(claim), list(claim.values())]
-        )
+    bounds.keep(con, claim)
     rows = con.execute(
         f"""
         with numbered as ({bounds.NUMBERED})

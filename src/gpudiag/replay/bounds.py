@@ -27,6 +27,7 @@ from gpudiag.replay.edits import registry
 from gpudiag.replay.edits.edit_spec import CopyBound, EditSpec
 from gpudiag.replay.simulate import union
 from gpudiag.replay.trace import Floats
+from gpudiag.store import query
 
 Connection = duckdb.DuckDBPyConnection
 Claim = dict[str, float]  # "interval:7" or "op:12" or WHOLE → ns
@@ -75,9 +76,21 @@ def claim(con: Connection, rule: Rule, rows: Sequence[Row], loop: int, total_ns:
     return result
 
 
+def keep(con: Connection, claim: Claim) -> None:
+    """Make table `claim` (key, ns) of a claim, for `NUMBERED`."""
+    keys = np.array(list(claim), dtype=object) if claim else np.zeros(0, dtype=np.str_)
+    ns = np.fromiter(claim.values(), dtype=np.float64, count=len(claim))
+    query.keep(con, "claim", {"key": keys, "ns": ns})
+
+
+def _want(con: Connection, ids: Iterable[int]) -> None:
+    """Make table `wanted` (id)."""
+    query.keep(con, "wanted", {"id": np.fromiter(ids, dtype=np.int32)})
+
+
 def _claim_ids(con: Connection, on: str, ids: Iterable[int], edits: Sequence[EditSpec], loop: int) -> Claim:
     copies = {edit.copy_bound for edit in edits} - {None}
-    con.execute("create or replace temp table wanted as select unnest(?::integer[]) as id", [list(ids)])
+    _want(con, ids)
     result: Claim = {}
     if on == "idle_intervals":
         rows = con.execute(
@@ -119,7 +132,7 @@ def _claim_ids(con: Connection, on: str, ids: Iterable[int], edits: Sequence[Edi
 
 def _kernels(con: Connection, loop: int, ids: Iterable[int]) -> dict[int, float]:
     """Kernel time (ns), each kernel's as a part of the compute time that the device showed (kernels may overlap)."""
-    con.execute("create or replace temp table wanted as select unnest(?::integer[]) as id", [list(ids)])
+    _want(con, ids)
     rows = con.execute(
         """
         with kernels as (select op, device, duration_ns from loop_gpu_op where loop = ? and class = 'compute'),

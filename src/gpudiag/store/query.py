@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any
 
 import duckdb
+from numpy.typing import NDArray
 
 from gpudiag.model import Row
 
@@ -25,6 +26,16 @@ def rows(cursor: duckdb.DuckDBPyConnection, limit: int | None = None) -> tuple[R
     names = [str(column[0]) for column in cursor.description or ()]
     found = cursor.fetchall() if limit is None else cursor.fetchmany(limit)
     return tuple(dict(zip(names, map(plain, row), strict=True)) for row in found)
+
+
+def keep(con: duckdb.DuckDBPyConnection, table: str, columns: Mapping[str, NDArray[Any]]) -> None:
+    """Make a temporary table of arrays. Bound as parameters, half a million values would take a second."""
+    con.execute(f"drop table if exists {table}").fetchall()  # ends a result still open: `register` would refuse
+    con.register("given_arrays", dict(columns))
+    try:
+        con.execute(f"create temp table {table} as from given_arrays").fetchall()
+    finally:
+        con.unregister("given_arrays")
 
 
 def settled(rows: Sequence[Row]) -> tuple[Row, ...]:

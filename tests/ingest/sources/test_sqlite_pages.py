@@ -93,3 +93,28 @@ def test_the_reader_goes_on_after_a_page_that_is_not_plain(tmp_path: Path, monke
         read.extend(con.execute(f"select count(*) from {b}").fetchall()[0][0] for b in source.batches("t", ints("c")))
     assert 500 <= sum(read) <= 1501
     source.close()
+
+
+def test_once_the_decoder_is_loaded_it_reads_smaller_tables_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "PAGES_FROM", 1000)
+    monkeypatch.setattr(sqlite, "PAGES_ONCE_LOADED", 100)
+    rows = {"small": 50, "middling": 500, "large": 2000}
+    with closing(sqlite3.connect(tmp_path / "t.sqlite")) as file:
+        for name, count in rows.items():
+            file.execute(f"create table {name} (a)")
+            file.executemany(f"insert into {name} values (?)", [(i,) for i in range(count)])
+        file.commit()
+    con = duckdb.connect()
+    with closing(sqlite.SqliteSource(tmp_path / "t.sqlite", con)) as source:
+        read: dict[str, list[tuple[str, int]]] = {}
+        for name in ("middling", "large", "middling", "small"):
+            for batch in source.batches(name, ints("a")):
+                read.setdefault(name, []).append((batch, con.execute(f"select sum(a) from {batch}").fetchall()[0][0]))
+    sums = {name: count * (count - 1) // 2 for name, count in rows.items()}
+    assert read == {
+        "middling": [("raw_batch", sums["middling"]), ("raw_view", sums["middling"])],
+        "large": [("raw_view", sums["large"])],
+        "small": [("raw_batch", sums["small"])],
+    }

@@ -18,13 +18,17 @@ import duckdb
 from gpudiag.ingest.limits import INTERRUPTIBLE, LONGEST_DEFAULT, MOST_TABLES, STEPS, STEPS_A_BYTE
 from gpudiag.ingest.pace import TablePace
 from gpudiag.ingest.sources.base import Columns
+from gpudiag.ingest.sources.sqlite_columns import in_duckdb, in_sqlite, quoted, streamed
 from gpudiag.ingest.sources.sqlite_tree import Trees
 
 BATCH_ROWS = 1_000_000
 """Rows staged at once: bounds memory to about 200 MB for the widest table."""
 
-PAGES_FROM = 1_000_000
+PAGES_FROM = 500_000
 """Rows from which decoding pages pays for loading the compiler's cached code."""
+
+PAGES_ONCE_LOADED = 50_000
+"""The same once that code is loaded, for a table before."""
 
 ARROW_ROWS = 16_384
 """Rows of one Arrow batch: the driver's default of 1,024 costs 15 % more time."""
@@ -92,6 +96,7 @@ class SqliteSource:
         self._checked: set[str] = set()
         self._columns: dict[str, frozenset[str]] = {}
         self._stream: _Reader | None = None
+        self._decoder_loaded = False
 
     def close(self) -> None:
         self._schema.close()
@@ -102,7 +107,7 @@ class SqliteSource:
 
     def columns(self, table: str) -> frozenset[str]:
         if table not in self._columns:
-            rows = self._schema.execute(f"pragma table_info({_quoted(table)})").fetchall() if self._holds(table) else []
+            rows = self._schema.execute(f"pragma table_info({quoted(table)})").fetchall() if self._holds(table) else []
             if any(len(str(row[4])) > LONGEST_DEFAULT for row in rows):
                 raise sqlite3.DatabaseError(f"a column of {table} has an endless default value")
             self._columns[table] = frozenset(row[1] for row in rows)
@@ -121,7 +126,7 @@ class SqliteSource:
 
     def _number(self, table: str) -> str:
         """Return SQLite's name of the row number: the first of its names that is no column's."""
-        columns = self._schema.execute(f"pragma table_xinfo({_quoted(table)})").fetchall()
+        columns = self._schema.execute(f"pragma table_xinfo({quoted(table)})").fetchall()
         taken = {str(row[1]).lower() for row in columns}
         for name in ("rowid", "_rowid_", "oid"):
             if name not in taken:
@@ -131,16 +136,16 @@ class SqliteSource:
     def has(self, table: str) -> bool:
         if not self._holds(table):
             return False
-        return self._schema.execute(f"select 1 from {_quoted(table)} limit 1").fetchone() is not None
+        return self._schema.execute(f"select 1 from {quoted(table)} limit 1").fetchone() is not None
 
     def rows(self, table: str, columns: Columns, where: str = "true") -> list[tuple[Any, ...]]:
         if not self._holds(table):
             return []
         present = self.columns(table)
         self._check(table)
-        body = ", ".join(_stored_column(name, kind, name in present) for name, kind in columns.items())
+        body = ", ".join(in_sqlite(name, kind, name in present) for name, kind in columns.items())
         # In WHERE a name means the stored column, before its cast: so that an index on it is used.
-        query = f"select {body} from {_quoted(table)} where {where}"
+        query = f"select {body} from {quoted(table)} where {where}"
         return self._schema.execute(query).fetchall()
 
     def batches(self, table: str, columns: Columns) -> Iterator[str]:
@@ -148,7 +153,7 @@ class SqliteSource:
             return
         first, last = self._extent(table)
         begin = first
-        if last - first >= PAGES_FROM:
+        if last - first >= (min(PAGES_ONCE_LOADED, PAGES_FROM) if self._decoder_loaded else PAGES_FROM):
             for view, read_to in self._pages(table, columns):
                 first = read_to + 1
                 self._pace.reached(table, read_to - begin)
@@ -161,7 +166,7 @@ class SqliteSource:
 
     def _extent(self, table: str) -> tuple[int, int]:
         """Return the first and the last row's number of a table that has rows."""
-        number, name = self._number(table), _quoted(table)
+        number, name = self._number(table), quoted(table)
         # Asked for together, SQLite would read the whole table.
         query = f"select (select min({number}) from {name}), (select max({number}) from {name})"
         found: tuple[int, int] = self._schema.execute(query).fetchone()
@@ -170,14 +175,14 @@ class SqliteSource:
     def _streamed(self, table: str, columns: Columns, number: str, first: int, last: int) -> Iterator[tuple[str, int]]:
         """Batches of the rows from one number to another, with the last number of each."""
         present = self.columns(table)
-        wanted = ", ".join(_raw_column(name, kind) for name, kind in columns.items() if name in present)
-        body = ", ".join(_column(name, kind, name in present) for name, kind in columns.items())
+        wanted = ", ".join(streamed(name, kind) for name, kind in columns.items() if name in present)
+        body = ", ".join(in_duckdb(name, kind, name in present) for name, kind in columns.items())
         self._stream = self._stream or _Reader(self._uri)
         rows, start = 0, first
         # By number of rows, not by ranges of ids: ids may be as far apart as times are.
         while start <= last:
             query = (
-                f"select {number} as rid{', ' + wanted if wanted else ''} from {_quoted(table)}"
+                f"select {number} as rid{', ' + wanted if wanted else ''} from {quoted(table)}"
                 f" where {number} >= {start} order by {number} limit {BATCH_ROWS}"
             )
             with self._stream.open(query) as stream:
@@ -192,13 +197,13 @@ class SqliteSource:
             rows, start = rows + found, read_to + 1
             yield "raw_batch", read_to
         # The driver ends a stream at a damaged page as if it were the end of the table.
-        counted = self._schema.execute(f"select count(*) from {_quoted(table)} where {number} >= {first}").fetchone()[0]
+        counted = self._schema.execute(f"select count(*) from {quoted(table)} where {number} >= {first}").fetchone()[0]
         if rows != counted:
             raise sqlite3.DatabaseError(f"{counted - rows} rows of {table} cannot be read")
 
     def _pages(self, table: str, columns: Columns) -> Iterator[tuple[str, int]]:
         """Batches of a large plain table with the last row id of each; ends early where it is not plain."""
-        stored = self._schema.execute(f"pragma table_xinfo({_quoted(table)})").fetchall()
+        stored = self._schema.execute(f"pragma table_xinfo({quoted(table)})").fetchall()
         names = [row[1] for row in stored]
         wanted = [name for name in columns if name in names]
         row = self._schema.execute(
@@ -223,7 +228,8 @@ class SqliteSource:
     ) -> Iterator[tuple[str, int]]:
         from gpudiag.ingest.sources.sqlite_pages import Pages
 
-        body = ", ".join(_column(name, kind, name in names) for name, kind in columns.items())
+        self._decoder_loaded = True
+        body = ", ".join(in_duckdb(name, kind, name in names) for name, kind in columns.items())
         with closing(Pages(self._path)) as pages:
             try:
                 for rowids, values in pages.batches(root, len(names), [names.index(name) for name in wanted]):
@@ -244,36 +250,6 @@ def _why_not(columns: Columns, wanted: Sequence[str], stored: Sequence[tuple[Any
         return "it has none of the columns that are needed"
     # A key column may stand for the row id (and is then stored as NULL); a generated one is not stored at all.
     return "it has a key or generated columns" if any(row[5] or row[6] for row in stored) else None
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _raw_column(name: str, kind: str) -> str:
-    # The driver takes a column's type from its first rows, and fails on text that is not UTF-8: bytes, never NULL,
-    # avoid both.
-    column = _quoted(name)
-    return f"cast(coalesce({column}, '') as blob) as {column}" if kind == "text" else column
-
-
-def _stored_column(name: str, kind: str, present: bool) -> str:
-    column = _quoted(name)
-    if not present:
-        return f"null as {column}"
-    return (
-        f"nullif(cast({column} as text), '') as {column}"
-        if kind == "text"
-        else f"cast({column} as integer) as {column}"
-    )
-
-
-def _column(name: str, kind: str, present: bool) -> str:
-    if kind == "text":
-        value = f"nullif(decode({_quoted(name)}, 'replace'), '')" if present else "null::varchar"
-    else:
-        value = f"{_quoted(name)}::bigint" if present else "null::bigint"
-    return f"{value} as {_quoted(name)}"
 
 
 class _Reader:

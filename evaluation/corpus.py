@@ -179,3 +179,9 @@ def line_of(place: dict[str, Any]) -> int:
     if not found:
         raise SystemExit(f"{place['file']}: no line contains {place['line_contains']!r}, which its label names.")
     return found[0]
+
+
+def one_a_line(rows: dict[str, dict[str, Any]]) -> str:
+    """A table as JSON, a row on each line: small to keep, and a change of one row shows as one line."""
+    lines = (f"{json.dumps(name)}: {json.dumps(rows[name], sort_keys=True)}" for name in sorted(rows))
+    return "{\n" + ",\n".join(lines) + "\n}\n"

@@ -42,7 +42,7 @@ def scores(only: Iterable[str] = ()) -> list[Score]:
 def as_json(found: Sequence[Score]) -> str:
     """The scores for programs to read, figures to four digits."""
     rows = {s.key: {name: _round(value) for name, value in asdict(s).items() if value is not None} for s in found}
-    return json.dumps(rows, indent=1, sort_keys=True) + "\n"
+    return corpus.one_a_line(rows)
 
 
 def _round(value: object) -> object:

@@ -9,14 +9,13 @@ docs/wild.md and docs/wild.json. Takes about two minutes on two cores.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 
-from evaluation.corpus import ROOT
+from evaluation.corpus import ROOT, one_a_line
 from evaluation.wild.corpus import Label, labels
 from evaluation.wild.judging import Score, judge
 from evaluation.wild.page import figures, page
@@ -42,7 +41,7 @@ def as_json(scores: Sequence[Score]) -> str:
         verdicts = {"iteration_found": score.iteration_found, "hit": score.hit, "quiet": score.quiet}
         both = {**row, **verdicts, "split": score.label.split}
         rows[score.label.name] = {name: value for name, value in both.items() if value not in (None, ())}
-    return json.dumps(rows, indent=1, sort_keys=True) + "\n"
+    return one_a_line(rows)
 
 
 def _round(value: object) -> object:

@@ -21,7 +21,7 @@ from gpudiag.options import Options
 
 pytestmark = pytest.mark.slow
 
-SECONDS, ADDRESSES, BYTES = 60, 3 << 30, 1_000_000_000
+SECONDS, ADDRESSES, BYTES = 30, 3 << 30, 1_000_000_000
 # Work without end, and not slow work on a slow machine, is what the seconds of processor time stop.
 _PEAK = """
 import re, sys

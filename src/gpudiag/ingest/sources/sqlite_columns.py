@@ -1,8 +1,6 @@
 """Expressions that ask for a column of an SQLite table: in SQLite, in the driver's stream, in DuckDB.
 
-Absent columns are NULL.
-
-kind: "text" or "int", as in `base.Columns`.
+kind: "text" or "int", as in `base.Columns`. present: whether the table has the column; it is NULL otherwise.
 """
 
 from __future__ import annotations

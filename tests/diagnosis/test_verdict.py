@@ -62,6 +62,18 @@ def test_an_idle_gpu_without_a_finding_is_not_called_healthy() -> None:
     assert set(run.loops[0].budget) == set(vocabulary.BUDGET)
 
 
+def test_code_that_a_note_explains_lacks_no_rule() -> None:
+    settings = library().setting_values
+    with opened(program(), *VIEWS) as con:
+        run = run_summary.run(con, settings, {})
+        [loop] = time_tree.with_trees(con, run.loops, (), settings)
+        waiting = loop.tree["host_work"]
+        for claimed, lacking in ((0.0, True), (waiting.share, False)):
+            tree = {"computing": loop.tree["computing"], "compiling": waiting.model_copy(update={"claimed": claimed})}
+            building = run.model_copy(update={"loops": (loop.model_copy(update={"tree": tree}),)})
+            assert ("names a fix" in verdicts.verdict(con, building, (), settings).text) == lacking
+
+
 def exposing(copy: float) -> Case:
     """Iterations of 1,000: an upload of that many, and kernels for the rest."""
     case = launched(20, 1000, ("a()", 0, copy, 1000 - copy))

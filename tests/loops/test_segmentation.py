@@ -22,7 +22,7 @@ names = st.sampled_from("abcdefgh")
 def submitted(sequence: Sequence[str], pauses: Sequence[int] | None = None) -> Submissions:
     """Operations of 10 µs one after another; pauses: for how long the host launched nothing before each (ns).
 
-    A product of matrices is called gemm; the time of copies back does not count.
+    A product of matrices is called gemm; the time of copies back does not count. What begins with `tiny` takes 300 ns.
     """
     kinds = sorted(set(sequence))
     kind = np.array([kinds.index(name) for name in sequence], dtype=np.int64)
@@ -30,7 +30,7 @@ def submitted(sequence: Sequence[str], pauses: Sequence[int] | None = None) -> S
     waited = np.array(pauses if pauses is not None else [1] * len(kind), dtype=np.int64)
     start = np.cumsum(waited + 10_000)
     roles = tuple("product" if name.startswith("gemm") else "" for name in kinds)
-    took = np.array([0 if "device_to_host" in name else 1e4 for name in sequence])
+    took = np.array([0 if "device_to_host" in name else 300 if name.startswith("tiny") else 1e4 for name in sequence])
     return Submissions(
         start, waited, start + 10_000, np.zeros(len(kind), np.int64), kind, pair, took,
         tuple(kinds), tuple(kinds), roles, tuple("multi_tensor" in name for name in kinds), {},
@@ -189,6 +189,43 @@ def test_a_small_test_every_few_steps_is_no_step() -> None:
     step = ["sort", "scan", "cells", "forces", "integrate"] * 4 + ["bounds"]
     test = ["reduce_a", "reduce_b", "reduce_c", "reduce_d", *["memcpy:device_to_host"] * 2]
     assert float(np.median(np.diff(begins((step * 5 + test) * 12)))) == len(step)
+
+
+@pytest.mark.parametrize(("kernels", "logged", "saved"), [
+    (1, 10, 50), (2, 10, 50), (2, 20, 100), (3, 5, 25), (5, 5, 25), (5, 10, 50), (8, 5, 25), (8, 20, 100),
+])  # fmt: skip
+def test_log_lines_and_snapshots_end_no_step(kernels: int, logged: int, saved: int) -> None:
+    """A step of few kernels: every so many a value is read back, and less often the whole state."""
+    step, sequence = [f"kernel{number}" for number in range(kernels)], []
+    for number in range(1, 201):
+        sequence += [*step, *["tiny_square", "tiny_sum", "memcpy:device_to_host"] * (number % logged == 0)]
+        sequence += ["memcpy:device_to_device", "memcpy:device_to_host"] * (number % saved == 0)
+    assert float(np.median(np.diff(begins(sequence)))) == kernels
+
+
+def test_what_a_solver_begins_with_is_no_test() -> None:
+    """Each time step sets its borders, solves in a hundred iterations, and reads the residual back."""
+    solve = ["spmv", "dot", "update", "dot", "direction"] * 100
+    step = ["borders", "residual", *solve, "memcpy:device_to_host"]
+    assert distances(step * 20) == {len(step)}
+
+
+def test_graphs_launched_often_are_no_step() -> None:
+    """A compiled step is sixteen graphs, which look all alike, and a loss that is read back."""
+    step = ["tiny_bits", "tiny_shuffle", *["graph:"] * 16, "tiny_loss", "memcpy:device_to_host"]
+    assert distances(step * 40) == {len(step)}
+
+
+def test_copies_line_by_line_are_no_steps() -> None:
+    """A batch is uploaded in a thousand copies, filtered and read back."""
+    batch = [*["memcpy:device_to_device"] * 1000, "filter", "count", *["memcpy:device_to_host"] * 2]
+    assert distances(batch * 20) == {len(batch)}
+
+
+def test_one_kernel_twice_between_pauses_is_one_step() -> None:
+    """A step compiles for 200 ms and launches one kernel for the even and one for the odd places."""
+    found = begins(["sweep"] * 60, [200_000_000 if number % 2 == 0 else 1 for number in range(60)])
+    assert found == list(range(0, 60, 2))
 
 
 def test_an_optimiser_after_five_passes_ends_the_iteration() -> None:

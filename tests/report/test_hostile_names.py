@@ -23,7 +23,7 @@ from markdown_it import MarkdownIt
 from gpudiag.model import Report
 from gpudiag.report import formats
 from hostile import HARMLESS, NAMES, authored_by, everywhere, report_of
-from paths import DATA
+from paths import DATA, sarif_schema
 
 pytestmark = pytest.mark.slow
 
@@ -59,7 +59,7 @@ def check_json(text: str, harmless: str, name: str) -> None:
 
 def check_sarif(text: str, harmless: str, name: str) -> None:
     run, base = parsed(text)["runs"][0], parsed(harmless)["runs"][0]
-    jsonschema.Draft7Validator(_schema("sarif-schema-2.1.0.json")).validate(parsed(text))
+    jsonschema.Draft7Validator(sarif_schema()).validate(parsed(text))
     for result in run["results"]:
         message = result["message"]["text"]
         assert message.isprintable() and message

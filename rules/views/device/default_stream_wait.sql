@@ -8,7 +8,8 @@
 --   short: its kernel's base name; null for a copy
 --   blocker_short: the other one's
 --   duration_ns: how long it ran (ns)
---   ready_ns: how long it stood ready while the other one ran or waited to start (ns)
+--   ready_ns: how long it stood ready while the other one, and what ran right before that in its stream, ran or waited
+--    to start (ns)
 --   after_ns: from the other's end to its start (ns)
 --   can_share: whether the two could run together: a copy and a kernel, two directions, or a kernel with fewer blocks
 --    than the GPU has multiprocessors
@@ -47,6 +48,29 @@ ran as (
   join call c on c.id = w.api_call
   where w.loop in (select loop from mixed)
 ),
+-- operations that follow one another in their stream at once hold others back together
+joined as (
+  select
+    *,
+    count(
+      case
+        when coalesce(start - before, setting('default_stream_after_ns') + 1) > setting('default_stream_after_ns')
+          then 1
+      end
+    ) over (partition by stream order by start, op) as run
+  from (
+    select
+      *,
+      lag("end") over (partition by stream order by start, op) as before
+    from ran
+  )
+),
+held as (
+  select
+    *,
+    min(least(start, ready)) over (partition by stream, run order by start, op) as run_ready
+  from joined
+),
 paired as (
   select
     r.*,
@@ -54,14 +78,14 @@ paired as (
     b.short as blocker_short,
     b."end" as b_end,
     b.called as b_called,
-    -- from then on it held others back, while it was held back itself
-    least(b.start, b.ready) as b_ready,
+    -- from then on they held others back, while they were held back themselves
+    b.run_ready as b_ready,
     r.kind <> b.kind
       or coalesce(r.copy_kind <> b.copy_kind, false)
       or coalesce(r.leaves_room, false)
       or coalesce(b.leaves_room, false) as can_share
   from ran r
-  asof join ran b on r.device = b.device and r.on_default <> b.on_default and b."end" <= r.start
+  asof join held b on r.device = b.device and r.on_default <> b.on_default and b."end" <= r.start
 )
 select
   op,

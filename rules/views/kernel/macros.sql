@@ -198,3 +198,15 @@ from (
   ('10.0', 256, 128, 8192, 4096, 128),
   ('12.0', 256, 4, 1024, 512, 128)
 ) as peaks(cc, fp32, fp64, tensor16, tensor32, shared_bytes);
+
+-- Whether a kernel's name says that it computes on 64-bit floating-point numbers, and on no shorter ones.
+create macro in_double(name) as
+  regexp_matches(name, '\bdouble[234]?\b|f64f64|\b[dz]gem[mv]|(_|\b)(float64|complex128)(_|\b)')
+    and not in_single(name);
+
+-- Whether a kernel's name says that it computes on 32-bit floating-point numbers or shorter ones.
+create macro in_single(name) as
+  regexp_matches(
+    name,
+    '\b(float[234]?|half|__half|bfloat16|BFloat16|Half)\b|f32f32|f16f16|[sc]gemm|(_|\b)(float32|float16|complex64)(_|\b)'
+  );

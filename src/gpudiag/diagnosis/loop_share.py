@@ -1,4 +1,4 @@
-"""The part of the GPU's work that the loops of a report hold, and a verdict that claims no more than that."""
+"""Shares of the GPU's work that a report's loops hold, and of their time that it computes; a verdict that fits both."""
 
 from __future__ import annotations
 
@@ -37,3 +37,23 @@ def qualified(verdict: Verdict, run: Run, settings: Mapping[str, float]) -> Verd
     what = "The part of the run that is analysed holds" if run.mode == "run" else "The loops of this report hold"
     text = f"{verdict.text} {what} only {pct(run.coverage)} of the GPU's work: of the rest nothing is said."
     return Verdict(state="cannot_tell" if verdict.state == "healthy" else verdict.state, text=text)
+
+
+def recorded_computing(loop: Loop) -> float:
+    """The part of the recorded iteration in which the GPU computes."""
+    return loop.budget.get("compute", 0.0)
+
+
+def computing(loop: Loop) -> float:
+    """The part of an iteration in which the GPU computes; of its unprofiled time, where that is given.
+
+    A copy that nothing hides and an exchange between GPUs keep the GPU from computing: they are no work done.
+    """
+    before = loop.iteration_ms_unprofiled or loop.iteration_ms
+    return min(1.0, loop.budget.get("compute", 0.0) * loop.iteration_ms / before) if before else 0.0
+
+
+def steady_computing(run: Run) -> float:
+    """The part of all loops' time in which the GPU computes."""
+    whole = sum(loop.share_of_span for loop in run.loops)
+    return sum(computing(loop) * loop.share_of_span for loop in run.loops) / whole if whole else 0.0

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import duckdb
 
 from gpudiag.diagnosis import iteration_time_check, run_summary
 from gpudiag.diagnosis.kernels import MOST, few_warps
+from gpudiag.diagnosis.loop_share import computing, recorded_computing, steady_computing
 from gpudiag.model import Finding, Gain, Loop, Note, NotEvaluated, Rule, Run, Verdict
 from gpudiag.model.vocabulary import LEAVES
 from gpudiag.replay.gains import GainCalculator
@@ -99,7 +101,7 @@ def _of_timeline(
         return Verdict(state="cannot_tell", text=f"{text}.{small}")
     only = f"The GPU computes only {pct(computing(worst))} of {where}{_instead(worst)}"
     longer = iteration_time_check.longer(worst, where, recorded_computing(worst), enough)
-    text = longer or f"{only}, and no rule that could be evaluated names a fix"
+    text = longer or f"{only}{_no_fix(worst, settings)}"
     return Verdict(state="cannot_tell", text=f"{text}.{small}")
 
 
@@ -135,6 +137,15 @@ def _instead(loop: Loop) -> str:
         return text
     at = base_name(place.file or "") + (f":{place.line}" if place.line else "")
     return f"{text}, in {code(place.function or at)} ({code(at)})"
+
+
+def _no_fix(loop: Loop, settings: Mapping[str, float]) -> str:
+    """Say that no rule names a fix, unless a note explains most of the idle time: code that is built only at first."""
+    rest = math.fsum(leaf.share for name, leaf in loop.tree.items() if name != "computing")
+    building = loop.tree.get("compiling")
+    if building and building.claimed >= settings["most_share"] * rest > 0:
+        return ""
+    return ", and no rule that could be evaluated names a fix"
 
 
 def _small(minor: Sequence[Finding]) -> str:
@@ -201,26 +212,6 @@ def _healthy(con: Connection, run: Run, main: Loop, settings: Mapping[str, float
         f"{text}{other} Whether its kernels are fast it cannot tell; {code(name)} takes {pct(part)}"
         f"{few_warps(con, main.id, row[0], settings)}: `gpudiag next` says how to measure it."
     )
-
-
-def recorded_computing(loop: Loop) -> float:
-    """The part of the recorded iteration in which the GPU computes."""
-    return loop.budget.get("compute", 0.0)
-
-
-def computing(loop: Loop) -> float:
-    """The part of an iteration in which the GPU computes; of its unprofiled time, where that is given.
-
-    A copy that nothing hides and an exchange between GPUs keep the GPU from computing: they are no work done.
-    """
-    before = loop.iteration_ms_unprofiled or loop.iteration_ms
-    return min(1.0, loop.budget.get("compute", 0.0) * loop.iteration_ms / before) if before else 0.0
-
-
-def steady_computing(run: Run) -> float:
-    """The part of all loops' time in which the GPU computes."""
-    whole = sum(loop.share_of_span for loop in run.loops)
-    return sum(computing(loop) * loop.share_of_span for loop in run.loops) / whole if whole else 0.0
 
 
 def _top(run: Run, first: Finding, wide: float) -> str:

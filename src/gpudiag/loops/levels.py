@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpudiag.loops.iteration_bounds import Ints, Settings
-from gpudiag.loops.submissions import COPY_BACK, PRODUCTS, UPLOAD, Floats, Submissions
+from gpudiag.loops.submissions import COPIES, COPY_BACK, GRAPH, PRODUCTS, UPLOAD, Floats, Submissions
 
 
 class Marker(NamedTuple):
@@ -119,20 +119,37 @@ def _is_check(outer: Division, finer: list[Division], events: Submissions, setti
     total = np.bincount(events.kind, weights=events.ns, minlength=kinds)
     each = total / np.maximum(np.bincount(events.kind, minlength=kinds), 1)
     read_back, uploaded = (np.array([way in name for name in events.names]) for way in (COPY_BACK, UPLOAD))
+    graphs, copies = (np.array([name.startswith(kind) for name in events.short]) for kind in (GRAPH, COPIES))
     step = uploaded | np.array(events.updates) | np.array([role in PRODUCTS for role in events.roles])
     for inner in finer:
-        often = inner.count >= settings["loop_check_every"] * outer.count
-        several = np.count_nonzero(inner.content) >= settings["loop_check_kinds"]
-        if not (often and several and inner.coverage >= settings["loop_check_coverage"] * outer.coverage):
+        few = np.count_nonzero(inner.content) < settings["loop_check_kinds"]
+        if copies[inner.content > 0].all() or (few and graphs[inner.content > 0].any()):
+            continue  # a step computes; and nothing tells graphs apart, of which it may launch several
+        often = inner.count >= settings["loop_check_every_few" if few else "loop_check_every"] * outer.count
+        if not (often and inner.coverage >= settings["loop_check_coverage"] * outer.coverage):
             continue
         new = np.where(inner.content == 0, outer.content, 0.0)
-        little = new.sum() <= settings["loop_check_operations"] * outer.size
+        little = new.sum() <= max(settings["loop_check_few"], settings["loop_check_operations"] * outer.size)
         little &= (new * each).sum() <= settings["loop_check_share"] * max((outer.content * each).sum(), 1.0)
-        if not little or new[step].any():
+        if not little or new[step].any() or not _for_reading(new, copies, read_back, events, settings):
             continue
         if 0 < _read(new, read_back, outer, events) <= settings["loop_check_reads"]:
             return True
     return False
+
+
+def _for_reading(
+    new: Floats, copies: NDArray[np.bool_], read_back: NDArray[np.bool_], events: Submissions, settings: Settings
+) -> bool:
+    """Return whether what the kernels that are new in a level compute is read back at once, as the value of a test is.
+
+    What a solver begins with is new as well, and all its iterations come before the value that is read.
+    """
+    computed = np.flatnonzero((new[events.kind] > 0) & ~copies[events.kind])
+    reads = np.flatnonzero(read_back[events.kind])
+    following = np.append(reads, len(events) + settings["loop_check_few"] + 1)[np.searchsorted(reads, computed)]
+    near = np.count_nonzero(following - computed <= settings["loop_check_few"])
+    return bool(near >= settings["loop_alike_share"] * len(computed))
 
 
 def _read(new: Floats, read_back: NDArray[np.bool_], outer: Division, events: Submissions) -> float:

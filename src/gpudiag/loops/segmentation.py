@@ -40,7 +40,8 @@ def iterations(events: Submissions, settings: Settings) -> Iterator[Division]:
         marker = likeliest.marker
         best = likeliest if sample is events else _judged(events, marker, marker.positions(events), settings)
         if best:
-            yield _without_stump(_within(best, events, settings), len(events), settings)
+            within = _from_pause_to_pause(_within(best, events, settings), events, settings)
+            yield _without_stump(within, len(events), settings)
         found = [one for one in found if one not in level]
 
 
@@ -80,6 +81,26 @@ def _within(division: Division, events: Submissions, settings: Settings) -> Divi
     if until < len(begins) and work[-1] - work[min(begins[until - 1] + size, len(events))] < least:
         until = len(begins)
     return replace(division, begins=begins[since:until])
+
+
+def _from_pause_to_pause(division: Division, events: Submissions, settings: Settings) -> Division:
+    """The division with as many segments joined as always come between two long pauses of the host, if these take most
+    of the time: the same kernel launched twice a step, and code compiled before each step.
+    """
+    apart = np.diff(events.start[division.begins])
+    long = apart > settings["break_factor"] * float(np.median(apart)) if len(apart) else np.zeros(0, dtype=bool)
+    if long.sum() < settings["min_iterations"] or apart[long].sum() < settings["most_share"] * apart.sum():
+        return division
+    after = np.flatnonzero(long) + 1
+    together = np.diff(after)
+    many = int(np.median(together))
+    regular = np.count_nonzero(together == many) >= settings["loop_alike_share"] * len(together)
+    if not regular or many > settings["loop_joined"]:
+        return division
+    first = [0] if after[0] == many else []
+    return replace(
+        division, begins=division.begins[[*first, *after]], size=many * division.size, content=many * division.content
+    )
 
 
 def odd(events: Submissions, division: Division, settings: Settings) -> NDArray[np.bool_]:
@@ -170,7 +191,8 @@ def _judged(events: Submissions, marker: Marker, begins: Ints, settings: Setting
     worked, last = events.worked, int(begins[-1])
     work = (worked[begins[1:]] - worked[begins[:-1]])[chosen]
     if good.mean() >= settings["loop_plain_share"]:  # the others may do something besides, such as write a checkpoint
-        more = ~good & (np.minimum(pairs, typical).sum(axis=1) >= settings["loop_held"] * typical.sum())
+        # What it does besides breaks one pair at least: the last one.
+        more = ~good & (np.minimum(pairs, typical).sum(axis=1) >= settings["loop_held"] * (typical.sum() - 1))
         work[more] = np.minimum(work[more], np.median(work[good]))
         good |= more
     held = float(work[good].sum()) * segments / len(chosen)

@@ -51,7 +51,7 @@ class Submissions:
     updates: tuple[bool, ...]
     """Whether each kind's kernel updates parameters, as the rules library knows it: an optimiser's."""
     calls: dict[str, Ints]
-    """Calls that wait, allocate or free, by thread and name → the operations that come next, ascending."""
+    """Calls that wait or allocate, by thread and name → the operations that come next, ascending."""
 
     def __len__(self) -> int:
         return len(self.start)
@@ -206,11 +206,12 @@ def _numbered(values: Ints) -> tuple[Ints, Ints]:
 
 
 def _calls(con: Connection, process: int, start: Ints) -> dict[str, Ints]:
+    """Calls that may begin an iteration. Where memory is freed says nothing: Python does so when it drops the array."""
     rows = con.execute(
         """
         select a.thread || ' ' || n.text as name, list(a.start order by a.start) as starts
         from api_call a join name n on n.id = a.name
-        where a.process = ? and a.parent is null and api_kind(n.text) in ('sync', 'alloc', 'free')
+        where a.process = ? and a.parent is null and api_kind(n.text) in ('sync', 'alloc')
         group by 1 order by 1
         """,
         [process],

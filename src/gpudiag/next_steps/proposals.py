@@ -8,7 +8,7 @@ from typing import Literal
 import duckdb
 from pydantic import Field
 
-from gpudiag.diagnosis import verdict as verdicts
+from gpudiag.diagnosis.loop_share import computing
 from gpudiag.diagnosis.time_tree import graph_share
 from gpudiag.model import Finding, Frozen, Loop, Row, Run, Selected, Verdict
 from gpudiag.model.vocabulary import BUDGET
@@ -147,7 +147,7 @@ def _nothing(
         return NextSteps(state="cannot_tell", text=text)
     if main.held:
         text = (
-            f"The GPU computes {pct(verdicts.computing(main.loop))} of {_loop_name(main.loop)}, but what sets its pace"
+            f"The GPU computes {pct(computing(main.loop))} of {_loop_name(main.loop)}, but what sets its pace"
             " was not recorded: whether a faster kernel would save time is not known."
         )
         return NextSteps(state="cannot_tell", text=text)

@@ -92,6 +92,18 @@ def test_a_launch_that_cuda_cannot_make_has_no_size(export: Export, tmp_path: Pa
     assert (grid is not None and block is not None) == kept
 
 
+def test_a_numba_function_compiled_again_is_one_kernel(export: Export, tmp_path: Path) -> None:
+    names = ["sweep[abi:v2,cw51](Array<int>)", "sweep[abi:v13,cw51](Array<int>)", "sweep", "sweep[abi:v13]"]
+    export.con.executemany("insert into StringIds values (?, ?)", enumerate(names, 20))
+    export.kernels([(0, 10, PID_A, 1), (20, 30, PID_A, 2)])
+    export.con.execute(f"update {KERNEL} set demangledName = 20, shortName = 22 where correlationId = 1")
+    export.con.execute(f"update {KERNEL} set demangledName = 21, shortName = 23 where correlationId = 2")
+    export.con.commit()
+    con = export.read(tmp_path)
+    found = con.execute("select distinct n.text, n.short from gpu_op o join name n on n.id = o.name").fetchall()
+    assert found == [("sweep[abi:v1,cw51](Array<int>)", "sweep")]
+
+
 def test_a_call_and_its_kernel_without_any_other_table(export: Export, tmp_path: Path) -> None:
     export.calls([(10, 20, tid(PID_A), 1, 0)])
     export.kernels([(25, 40, PID_A, 1)])

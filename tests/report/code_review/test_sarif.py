@@ -14,9 +14,9 @@ import samples
 from evaluation.corpus import CAPTURES
 from gpudiag.model import Place, Report
 from gpudiag.report.code_review import sarif
-from paths import DATA
+from paths import sarif_schema
 
-SCHEMA = json.loads((DATA / "sarif-schema-2.1.0.json").read_text("utf-8"))
+SCHEMA = sarif_schema()
 VALIDATOR = jsonschema.Draft7Validator(SCHEMA)
 
 

@@ -18,6 +18,7 @@ from gpudiag.ingest.ncu import csv_page, labels, locale_numbers, lost, rule_text
 from gpudiag.ingest.ncu import names as ncu_names
 from gpudiag.ingest.ncu.csv_page import Page
 from gpudiag.ingest.ncu.evidence import EVIDENCE, capabilities
+from gpudiag.ingest.numba import as_first_compiled
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -202,7 +203,10 @@ def _estimate(text: str | None, scope: str | None, estimate: str | None) -> tupl
 
 
 def _insert_profiles(con: Connection, launches: pl.DataFrame, input_id: int, first: int) -> None:
-    names = _intern(con, launches["kernel"].unique(maintain_order=True).to_list())
+    texts = launches["kernel"].unique(maintain_order=True).to_list()
+    compiled = {text: as_first_compiled(text) for text in texts}
+    interned = _intern(con, list(dict.fromkeys(compiled.values())))
+    names = {text: interned[name] for text, name in compiled.items()}
     profiles = launches.select(
         (pl.col("launch") + first).alias("id"),
         pl.lit(input_id, pl.Int32).alias("input"),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import duckdb
 
+from gpudiag.ingest import numba
 from gpudiag.ingest.nsys import devices as nsys_gpus
 from gpudiag.ingest.nsys.devices import Gpus, StreamKey
 from gpudiag.ingest.nsys.enums import Enums
@@ -94,11 +95,6 @@ class Capture:
         """Rows to be saved; the first value is the identifier."""
         self.unsaved.setdefault(table, []).extend(rows)
         self.next[table] += len(rows)
-
-
-def _base(name: str) -> str:
-    """A kernel's base name without the tags that Numba appends to tell its specialisations apart."""
-    return name.partition("[abi:")[0] or name
 
 
 def start(con: duckdb.DuckDBPyConnection, source: Source, enums: Enums) -> Capture:
@@ -232,7 +228,8 @@ def discover_kernel_names(capture: Capture, keys: Collection[tuple[int | None, i
     pairs = {}
     for full, short in new:
         of_full, of_short = (text.get(id_) if id_ is not None else None for id_ in (full, short))
-        pairs[full, short] = (of_full or of_short or unnamed, _base(of_short or of_full or unnamed))
+        whole, base = of_full or of_short or unnamed, of_short or of_full or unnamed
+        pairs[full, short] = (numba.as_first_compiled(whole), numba.untagged(base))
     intern(capture, pairs.values())
     capture.kernel_names.update((key, (capture.names[pair], pair[1])) for key, pair in pairs.items())
 

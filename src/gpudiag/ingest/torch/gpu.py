@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from gpudiag.ingest.limits import LARGEST_COPY
+from gpudiag.ingest.numba import untagged
 from gpudiag.ingest.rows import append
 from gpudiag.ingest.torch.staging import EVENTS
 from gpudiag.ingest.torch.trace import LONGEST, Trace, intern
@@ -90,7 +91,7 @@ _OPENED = re.compile(r"\(anonymous namespace\)")
 def base_name(text: str) -> str:
     """Return a kernel's name without return type, namespaces, template arguments and parameters."""
     kept, depth = list[str](), 0
-    for part in re.split(r"([<>()])", _OPENED.sub("", text.partition("[abi:")[0])):
+    for part in re.split(r"([<>()])", _OPENED.sub("", untagged(text))):
         if part == "(" and not depth and "".join(kept).strip():
             break
         if part == "<":

@@ -252,7 +252,16 @@ def test_a_very_long_loop_is_analysed_in_part_only() -> None:
     assert len(found) == 100
     analysed = [row["ordinal"] for row in found if row["analysed"] and row["in_steady_state"]]
     assert 10 <= len(analysed) <= 30
-    assert analysed == list(range(analysed[0], analysed[0] + len(analysed))), "the iterations right after warm-up"
+    assert analysed == list(range(100 - len(analysed), 100)), "the last iterations: the first may meet new shapes"
+
+
+def test_an_iteration_takes_what_those_analysed_take() -> None:
+    """The first half of a long loop takes twice as long an iteration, as while code is built for new shapes."""
+    case = launched(100, 100, *STEP)
+    slow, fast = ({"name": "step", "duration": every - 1, "every": every} for every in (200, 100))
+    case["nvtx_range"] = [{**slow, "start": 0, "repeat": 25}, {**fast, "start": 5_000, "repeat": 50}]
+    assert loops(case, max_ops=40)[0]["iteration_ns"] == pytest.approx(100_000, rel=0.01)
+    assert loops(case)[0]["iteration_ns"] > 120_000
 
 
 def test_iterations_of_a_loop_never_overlap() -> None:

@@ -1,4 +1,4 @@
--- An iteration of a loop that is analysed: after warm-up, and within the first `max_ops` operations of a long loop.
+-- An iteration of a loop that is analysed: after warm-up, and within the last `max_ops` operations of a long loop.
 --   iteration: references iteration
 --   loop: references loop
 --   process: references process

@@ -131,10 +131,12 @@ def _write(con: Connection, loops: list[Found], settings: Settings) -> None:
     ).fetchall()
     for number, loop in enumerate(loops):
         part = _analysed_part(con, loop, settings)
+        shortest = min((len(run.bounds) for run in loop.runs), default=0)
         for run in loop.runs:
             warmed = (run.process,) in by_torch
             skip = 0 if run.begun else _warm_up(len(run.bounds), settings, warmed=warmed)
-            _write_iterations(con, number, run, skip, skip + math.ceil(part * (len(run.bounds) - skip)))
+            count = math.ceil(part * (len(run.bounds) - skip))
+            _write_iterations(con, number, run, skip, max(skip, shortest - count), count)
             first_use.leave_out(con, number, run, settings)
     con.execute(
         """
@@ -144,12 +146,13 @@ def _write(con: Connection, loops: list[Found], settings: Settings) -> None:
                    unnest(?::varchar[]) as source
         ), steady as (
             select loop, count(distinct process) as processes, count(*) filter (in_steady_state) as iterations,
-                   coalesce(sum("end" - start) filter (in_steady_state), 0) as length
+                   coalesce(sum("end" - start) filter (in_steady_state), 0) as length,
+                   coalesce(avg("end" - start) filter (in_steady_state and analysed), 0) as each
             from iteration group by loop
         )
         select f.id, f.name, if(f.source = 'period', f.name, null) as marker, f.path as nvtx_path,
                f.source as period_source, s.processes, s.iterations as steady_iterations, s.length as steady_ns,
-               coalesce(s.length / nullif(s.iterations, 0), 0) as iteration_ns,
+               s.each as iteration_ns,
                coalesce(s.length / nullif(sum(s.length) over (), 0), 0) as share_of_span
         from found f join steady s on s.loop = f.id
         """,
@@ -159,13 +162,15 @@ def _write(con: Connection, loops: list[Found], settings: Settings) -> None:
     _write_windows(con, [run.process for run in runs if run.begun], [run.process for run in runs if run.goes_on])
 
 
-def _write_iterations(con: Connection, loop: int, run: Iterations, first: int, enough: int) -> None:
+def _write_iterations(con: Connection, loop: int, run: Iterations, warm: int, first: int, count: int) -> None:
     """Add one process's iterations of a loop, moved to where the GPU had finished what was queued before them.
 
     A host that runs far ahead passes its iterations in microseconds; the work of each is done much later. Only
-    iterations that will be analysed, from `first` up to `enough`, are moved, and of these none that was cut out of a
-    longer one.
+    iterations that will be analysed, `count` from `first` on, are moved, and of these none that was cut out of a longer
+    one. Of a long loop they are the last ones that all its processes have: earlier ones may meet a shape for the first
+    time.
     """
+    enough = min(first + count, len(run.bounds))
     with temporary(con, "found_iteration", start=run.bounds[:, 0], until=run.bounds[:, 1]):
         con.execute(
             f"""
@@ -179,16 +184,19 @@ def _write_iterations(con: Connection, loop: int, run: Iterations, first: int, e
                 from found_iteration t left join moved b on b.start = t.start left join moved e on e.start = t.until
             )
             select (select count(*) from iteration) + ordinal, $loop, $process, $thread, ordinal, begins,
-                   greatest(begins, ends), ordinal >= $first, ordinal < $enough
+                   greatest(begins, ends), ordinal >= $warm,
+                   ordinal < $warm or ordinal between $first and $enough - 1
             from bounded
             """,
             {
                 "loop": loop,
                 "process": run.process,
                 "thread": run.thread,
+                "warm": warm,
                 "first": first,
                 "moves": run.moves,
                 "enough": enough,
+                "since": int(run.bounds[max(0, first - count), 0]),  # what was launched earlier is long done
                 "last": int(run.bounds[min(enough, len(run.bounds) - 1), 1]),
             },
         )

@@ -132,9 +132,10 @@ def queued(con: Connection, process: int, starts: Ints, ends: Ints) -> tuple[Int
 
 DONE = """
     select a.start, max(o."end") over (order by a.start) as done
-    from gpu_op o join api_call a on a.id = o.api_call where o.process = $process and a.start < $last
+    from gpu_op o join api_call a on a.id = o.api_call
+    where o.process = $process and a.start >= $since and a.start < $last
 """
-"""When the GPU had done all that was launched up to each call (ns), as a query."""
+"""When the GPU had done all that was launched up to each call (ns), as a query over the calls of a stretch."""
 
 
 def reached(con: Connection, process: int, moments: Ints) -> Ints:
@@ -148,7 +149,7 @@ def reached(con: Connection, process: int, moments: Ints) -> Ints:
             select greatest(m.time, coalesce(d.done, m.time)) as reached
             from asked_moment m asof left join done d on d.start < m.time order by m.ordinal
             """,
-            {"process": process, "last": int(moments.max())},
+            {"process": process, "since": NEVER, "last": int(moments.max())},
         ).fetchnumpy()["reached"]
     return found
 

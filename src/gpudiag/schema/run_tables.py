@@ -90,7 +90,7 @@ LOOPS: tuple[Table, ...] = (
         col("processes", "integer", "how many processes ran it", default="1"),
         col("steady_iterations", "integer", "iterations counted after warm-up", default="10"),
         col("steady_ns", "bigint", "time of those iterations, drain included", "ns", "0"),
-        col("iteration_ns", "double", "mean iteration after warm-up", "ns", "0"),
+        col("iteration_ns", "double", "mean iteration of those analysed", "ns", "0"),
         col("share_of_span", "double", "its part of the steady time of all loops, 0 to 1", default="1.0"),
     )),
     Table("iteration", "one pass of a loop, from its start to the start of the next; both as late as the GPU finishes "
@@ -102,7 +102,7 @@ LOOPS: tuple[Table, ...] = (
         col("ordinal", "integer", "0 for the first iteration in its process", default="0"),
         START, END,
         col("in_steady_state", "boolean", "false for warm-up iterations", default="true"),
-        col("analysed", "boolean", "false for the later iterations of a very long loop, which would tell nothing new",
+        col("analysed", "boolean", "false for the earlier iterations of a very long loop, which would tell nothing new",
            default="true"),
     )),
     Table("loop_coverage", "GPU-busy time of a process on a device, seen from its loops that are reported; of a "

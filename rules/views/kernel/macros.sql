@@ -208,5 +208,6 @@ create macro in_double(name) as
 create macro in_single(name) as
   regexp_matches(
     name,
-    '\b(float[234]?|half|__half|bfloat16|BFloat16|Half)\b|f32f32|f16f16|[sc]gemm|(_|\b)(float32|float16|complex64)(_|\b)'
+    '\b(float[234]?|half|__half|bfloat16|BFloat16|Half)\b|f32f32|f16f16|[sc]gemm|'
+    '(_|\b)(float32|float16|complex64)(_|\b)'
   );

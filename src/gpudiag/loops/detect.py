@@ -20,7 +20,16 @@ from gpudiag.loops.clip import WHOLE, SelectedRanges
 from gpudiag.loops.from_modules import loops_from_modules
 from gpudiag.loops.from_nvtx import loops_from_nvtx
 from gpudiag.loops.from_period import loops_from_period, whole_run
-from gpudiag.loops.iteration_bounds import DONE, Found, Iterations, Settings, belonging, kernel_work, temporary
+from gpudiag.loops.iteration_bounds import (
+    DONE,
+    NEVER,
+    Found,
+    Iterations,
+    Settings,
+    belonging,
+    kernel_work,
+    temporary,
+)
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -196,7 +205,8 @@ def _write_iterations(con: Connection, loop: int, run: Iterations, warm: int, fi
                 "first": first,
                 "moves": run.moves,
                 "enough": enough,
-                "since": int(run.bounds[max(0, first - count), 0]),  # what was launched earlier is long done
+                # What was launched as many iterations before is long done.
+                "since": int(run.bounds[first - count, 0]) if first > count else NEVER,
                 "last": int(run.bounds[min(enough, len(run.bounds) - 1), 1]),
             },
         )

@@ -99,7 +99,7 @@ def test_ranges_below_the_loops_range_are_phases() -> None:
 
 
 def test_ranges_of_a_part_of_the_iteration_tell_no_phases() -> None:
-    """A framework marks its loader and its optimiser; what lies between is most of the step."""
+    """A framework marks its loader and its optimizer; what lies between is most of the step."""
     marks = {"repeat": 40, "every": 100}
     case = two_lines() | {
         "nvtx_range": [

@@ -120,7 +120,7 @@ def test_a_token_is_the_iteration_and_not_its_layers(layers: int) -> None:
     assert distances(token * 40) == {len(token)}
 
 
-def test_a_step_of_many_layers_is_known_by_its_optimiser() -> None:
+def test_a_step_of_many_layers_is_known_by_its_optimizer() -> None:
     """Five steps are few, and their layers repeat sixty times."""
     forward, backward = ["gemm", "gelu", "norm"] * 12, ["gemm_grad", "gelu_grad", "norm_grad"] * 12
     step = ["embed", *forward, "loss", *backward, *["multi_tensor_apply_kernel"] * 5]
@@ -228,7 +228,7 @@ def test_one_kernel_twice_between_pauses_is_one_step() -> None:
     assert found == list(range(0, 60, 2))
 
 
-def test_an_optimiser_after_five_passes_ends_the_iteration() -> None:
+def test_an_optimizer_after_five_passes_ends_the_iteration() -> None:
     """Gradients are accumulated; the loss is read back after the update."""
     micro = ["input", *["gemm", "gelu"] * 30, "loss", *["gemm_grad"] * 30, "memcpy:device_to_host"]
     step = [*micro * 5, "multi_tensor_apply_kernel", "memcpy:device_to_host"]
@@ -251,7 +251,7 @@ def test_a_kernel_that_some_iterations_run_marks_no_level() -> None:
 
 
 def test_iterations_of_varying_work_are_found() -> None:
-    """An adaptive solver takes two to four steps of its own for each step of the optimiser."""
+    """An adaptive solver takes two to four steps of its own for each step of the optimizer."""
     chance, sequence = random.Random(3), []
     for _ in range(30):
         sequence += ["input", *["field", "combine", "error"] * chance.choice([2, 3, 4]), "loss", "adam"]

@@ -48,6 +48,13 @@ def test_the_part_that_the_gpu_computes_is_of_the_time_before_it() -> None:
     assert line.text == "`step`: 8.00 ms an iteration; under the profiler 10.0 ms, the GPU computes 40 % of it"
 
 
+def test_pauses_that_take_much_stand_in_the_loops_line() -> None:
+    loop = step(computing=1.0)
+    said = first_words.loop_line(loop.model_copy(update={"paused_share": 0.54})).text
+    assert said.endswith("; pauses between iterations take 54 % of the loop's time")
+    assert "pauses" not in first_words.loop_line(loop.model_copy(update={"paused_share": 0.04})).text
+
+
 def test_parts_too_small_to_name_are_summed_up() -> None:
     line = first_words.loop_line(step(computing=0.985, submitting=0.009, sync=0.006))
     assert (line.rest, len(line.bar)) == ("1.5 % not computing", first_words.BAR)
@@ -173,7 +180,7 @@ def test_a_gain_above_its_idle_time_says_why() -> None:
 def test_a_gain_between_iterations_says_so() -> None:
     gain = {"before_ms": 15.0, "after_ms": 10.0, "low_ms": 9.0, "high_ms": 11.0, "share": 0.33}
     said = gain_words.headline(with_gain(**gain).findings[0], {1: step(computing=1.0)}, ranged=True)
-    assert said == "about 33 % (27 % to 40 %) of an iteration with the pauses between its iterations"
+    assert said == "about 33 % (27 % to 40 %) of an iteration and the pauses after it"
 
 
 def unexplained(*parts: Unclaimed, found: bool = True) -> Report:

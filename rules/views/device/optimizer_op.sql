@@ -1,4 +1,4 @@
--- A kernel of an optimiser that updates one parameter at a time: element-wise, and launched where an NVTX range or the
+-- A kernel of an optimizer that updates one parameter at a time: element-wise, and launched where an NVTX range or the
 -- Python stack says so, or in an unbroken row with an `addcdiv`, the last step of Adam and its relatives.
 -- materialised: read by two rules; planning it costs more than running it
 --   op: references gpu_op

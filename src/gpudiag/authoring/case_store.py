@@ -24,7 +24,7 @@ from gpudiag.store import database, shapes
 
 Connection = duckdb.DuckDBPyConnection
 
-# Optimiser passes without which a join of the largest cases compares all pairs, or a subquery cannot be planned.
+# Optimizer passes without which a join of the largest cases compares all pairs, or a subquery cannot be planned.
 _NEEDED = ("filter_pushdown", "in_clause", "deliminator", "unused_columns")
 _WORD = re.compile(r"\w+")
 _NAMED = re.compile(r"^create\s+(?:view|macro)\s+(\w+)", re.I | re.M)

@@ -28,6 +28,25 @@ def of_loops(con: Connection, loops: Sequence[Loop]) -> dict[str, Any]:
     return {"mode": mode, "coverage": busy.get("inside", 0) / total, "outside": Outside(**outside)}
 
 
+def paused(con: Connection) -> dict[int, float]:
+    """By loop the part of the time from its first iteration to its last in which a GPU is idle between iterations.
+
+    Only pauses count that are longer than two of its iterations.
+    """
+    rows = con.execute(
+        """
+        select p.loop, p.idle_ns / (f.total_ns / greatest(1, f.devices) + p.outside_ns)
+        from loop_facts f
+        join (
+            select loop, sum(idle_ns) / count(distinct process) as idle_ns,
+                sum("end" - start) / count(distinct process) as outside_ns
+            from loop_pause where between group by loop
+        ) p using (loop)
+        """
+    )
+    return dict(rows.fetchall())
+
+
 def qualified(verdict: Verdict, run: Run, settings: Mapping[str, float]) -> Verdict:
     """The verdict, which says so where the loops hold too little of the GPU's work to stand for the program."""
     if run.coverage is None or run.coverage >= settings["min_coverage"]:

@@ -109,6 +109,7 @@ def _loops(con: Connection, settings: Mapping[str, float], iteration_times: Mapp
     """Loops that matter, longest first. Raises GpudiagError when an iteration time names no loop."""
     budgets: dict[int, dict[str, float]] = defaultdict(lambda: dict.fromkeys(BUDGET, 0.0))
     counts, kernels, parts = _counts(con), _kernels(con), phases.of_loops(con, settings)
+    paused = loop_share.paused(con)
     for loop, category, share in con.execute("select loop, category, share from loop_budget").fetchall():
         budgets[loop][category] = float(share)
     rows = con.execute(
@@ -123,7 +124,7 @@ def _loops(con: Connection, settings: Mapping[str, float], iteration_times: Mapp
             id=number, name=clean(name), marker=clean(marker) if marker else None,
             nvtx_path=clean(path) if path else None, source=source,
             iterations=iterations, processes=processes, iteration_ms=length / 1e6,
-            share_of_span=share, budget=budgets[number], kernels=kernels.get(number, ()),
+            share_of_span=share, paused_share=paused.get(number), budget=budgets[number], kernels=kernels.get(number, ()),
             phases=parts.get(number, ()), **counts.get(number, {}),
         )
         for number, name, marker, path, source, iterations, processes, length, share in rows

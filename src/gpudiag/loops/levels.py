@@ -87,7 +87,7 @@ def same_period(one: Division, other: Division, settings: Settings) -> bool:
 
 
 def _updates(division: Division, events: Submissions) -> bool:
-    """Return whether the typical segment runs kernels of an optimiser."""
+    """Return whether the typical segment runs kernels of an optimizer."""
     return any(events.updates[kind] for kind in np.flatnonzero(division.content))
 
 

@@ -49,7 +49,7 @@ class Submissions:
     roles: tuple[str, ...]
     """The role of each kind's kernel, as the rules library names it; empty for none."""
     updates: tuple[bool, ...]
-    """Whether each kind's kernel updates parameters, as the rules library knows it: an optimiser's."""
+    """Whether each kind's kernel updates parameters, as the rules library knows it: an optimizer's."""
     calls: dict[str, Ints]
     """Calls that wait or allocate, by thread and name → the operations that come next, ascending."""
 

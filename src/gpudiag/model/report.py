@@ -74,6 +74,11 @@ class Loop(Frozen):
         default=1.0, description="iterations that given_ms is the time of: 8 for eight of these, 0.125 for an eighth"
     )
     share_of_span: float = Field(description="part of all steady time, 0 to 1")
+    paused_share: float | None = Field(
+        default=None,
+        description="part of the time from its first iteration to its last in which a GPU is idle in pauses between"
+        " iterations, 0 to 1; no iteration's time holds them",
+    )
     budget: dict[str, float] = Field(
         default_factory=dict, description="where an iteration's time goes; parts that add up to 1"
     )

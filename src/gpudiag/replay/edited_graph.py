@@ -68,7 +68,7 @@ class EditedGraph:
         """The host does nothing of its own before the calls; returns what that took (ns).
 
         Another thread that launches kernels meanwhile is still waited for, and so is what the host did before it handed
-        over: a backward pass that runs in a thread of its own stays before the optimiser. A thread that launches
+        over: a backward pass that runs in a thread of its own stays before the optimizer. A thread that launches
         nothing worked for the calls alone.
         """
         graph = self.graph

@@ -27,7 +27,7 @@ _MATERIALISED = re.compile(r"^[ \t]*--[ \t]*materialised:", re.M)
 _SETTING = re.compile(r"\bsetting\('(\w+)'\)")
 
 
-# Optimiser passes that weigh alternatives by size: on a small store they cost more than they can save.
+# Optimizer passes that weigh alternatives by size: on a small store they cost more than they can save.
 _FOR_LARGE = (
     "join_order",
     "statistics_propagation",

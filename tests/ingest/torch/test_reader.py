@@ -272,7 +272,7 @@ def test_a_call_belongs_to_the_innermost_operator_around_it(tmp_path: Path) -> N
 
 
 def training(*, engine: bool = True) -> list[Event]:
-    """Linear_0 with its product, an optimiser, and the product's gradient on autograd's thread."""
+    """Linear_0 with its product, an optimizer, and the product's gradient on autograd's thread."""
     number = {"Sequence number": 5}
     name = "autograd::engine::evaluate_function: AddmmBackward0" if engine else "AddmmBackward"
     return [

@@ -75,7 +75,7 @@ class _Forward:
         return each[at - 1][1] if at else -1
 
     def holds(self, sequence: int | None, module: int) -> bool:
-        """Return whether an operator outside the backward pass is of the forward pass, and not of an optimiser."""
+        """Return whether an operator outside the backward pass is of the forward pass, and not of an optimizer."""
         return module >= 0 or sequence in self.numbers
 
 

@@ -11,7 +11,7 @@ from gpudiag.ingest.torch.trace import LONGEST, Spans, Trace, innermost, intern_
 TEMPORARY = ("torch_operator", "torch_call_op", "torch_call_recorded", "torch_operator_module")
 
 _LONGEST_SHAPES = 500
-"""Characters of an operator's input shapes that are kept: of fused optimisers they list every parameter."""
+"""Characters of an operator's input shapes that are kept: of fused optimizers they list every parameter."""
 
 _SHAPES = r"regexp_replace(regexp_replace(replace(o.dims, ' ', ''), ',\[\]', '', 'g'), '^\[\[\],?', '[')"
 """SQL for the shapes of the inputs that are arrays: of others an empty list stands there."""

@@ -21,6 +21,7 @@ NAMED = 4  # parts of a loop's time named beside the bar; the others are summed 
 ROWS = 8  # findings that get a row
 LISTED = 3  # places of a finding that are all listed; of more the first is, and the others are counted
 KERNELS = 3  # named where there is no loop
+PAUSED = 0.1  # part of a loop's time that its pauses take, from which on its line says so
 GLYPHS = {"compute": "█", "exposed_communication": "▓", "exposed_copy": "▓"}
 IDLE = "░"
 CELLS = {"█": "computing", "▓": "moving data", IDLE: "idle"}
@@ -125,6 +126,8 @@ def loop_line(loop: Loop) -> LoopLine:
     if (other := sum(share for _, share, _ in rest) - sum(share for _, share, _ in named)) >= words.SMALLEST:
         texts.append(f"{pct(other)} {'other' if named else 'not computing'}")
     text = f"{_time(loop)}, the GPU computes {pct(busy)} of it" if parts else _time(loop)
+    if (paused := loop.paused_share or 0.0) >= PAUSED:
+        text += f"; pauses between iterations take {pct(paused)} of the loop's time"
     return LoopLine(text, _bar([("compute", busy), *((key, share) for key, share, _ in rest)]), JOINT.join(texts))
 
 
@@ -168,7 +171,8 @@ def rows(
     same, parts = same_lines(report.findings), _kernel_parts(report.run)
     made = []
     for finding, fitting in zip(report.findings, remedies, strict=True):
-        saves = gain_words.headline(finding, loops, "those above", ranged=True)
+        above = "finding 1" if finding.rank == 2 else "those above"
+        saves = gain_words.headline(finding, loops, above, ranged=True)
         kernel = next((place.kernel for place in finding.where if place.kernel), "")
         part = parts.get(kernel, "") if finding.gain.basis == "kernel" else ""
         doubt = ", with low confidence" if finding.confidence == "low" else ""

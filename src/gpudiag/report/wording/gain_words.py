@@ -43,7 +43,8 @@ def headline(
         return f"no extra gain after {before} ({alone})"
     if more is not None and finding.gain.share < LITTLE:
         return f"nothing alone, {_word(finding.gain)} {pct(_then(finding.gain))} of {of} after {before}"
-    return f"{size(finding.gain, ranged=ranged)} of {of}{_beside(finding, loops) if ranged else ''}"
+    of = _beside(finding, loops) or of if ranged else of
+    return f"{size(finding.gain, ranged=ranged)} of {of}"
 
 
 def _whole(finding: Finding, loops: Mapping[int, Loop]) -> str:
@@ -53,11 +54,11 @@ def _whole(finding: Finding, loops: Mapping[int, Loop]) -> str:
 
 
 def _beside(finding: Finding, loops: Mapping[int, Loop]) -> str:
-    """Say that the loop's own line shows less time than the gain is a part of."""
+    """Return what the gain is a part of where the loop's own line shows less time than that; else nothing."""
     loop, gain = loop_of(finding, loops), finding.gain
     if loop and gain.before_ms:
         longer = gain.before_ms > (1 + SMALLEST) * (loop.iteration_ms_unprofiled or loop.iteration_ms)
-        return " with the pauses between its iterations" if longer else ""
+        return f"{_whole(finding, loops)} and the pauses after it" if longer else ""
     return ""
 
 

@@ -4,6 +4,7 @@
 --   process: references process
 --   thread: the thread that drives the loop
 --   iteration_no: how many analysed iterations of the process came before
+--   occurrence: counts the pauses of a process from 1; one right after the iteration that follows another is the same
 --   start: when it began (ns)
 --   end: when it ended (ns)
 --   between: whether it lies between two iterations, which the loop's time does not count
@@ -104,6 +105,9 @@ select
   l.process,
   l.thread,
   l.iteration_no,
+  sum(case when l.iteration_no - l.previous_no <= 1 then 0 else 1 end)
+    over (partition by l.loop, l.process order by l.start rows unbounded preceding)::bigint
+    as occurrence,
   l.start,
   l."end",
   l.between,
@@ -114,7 +118,12 @@ select
   a.path,
   n.text as os_name,
   cast(c.ns as bigint) as os_ns
-from long l
+from (
+  select
+    *,
+    lag(iteration_no) over (partition by loop, process order by start) as previous_no
+  from long
+) l
 left join busy b on b.process = l.process and b.start = l.start
 left join (
   select

@@ -31,7 +31,7 @@ def of_loops(con: Connection, loops: Sequence[Loop]) -> dict[str, Any]:
 def paused(con: Connection) -> dict[int, float]:
     """By loop the part of the time from its first iteration to its last in which a GPU is idle between iterations.
 
-    Only pauses count that are longer than two of its iterations.
+    Only pauses count that are longer than two of its iterations, and return: a single one may belong to the start.
     """
     rows = con.execute(
         """
@@ -41,6 +41,7 @@ def paused(con: Connection) -> dict[int, float]:
             select loop, sum(idle_ns) / count(distinct process) as idle_ns,
                 sum("end" - start) / count(distinct process) as outside_ns
             from loop_pause where between group by loop
+            having count(distinct (process, occurrence)) > count(distinct process)
         ) p using (loop)
         """
     )

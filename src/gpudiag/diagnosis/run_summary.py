@@ -124,8 +124,8 @@ def _loops(con: Connection, settings: Mapping[str, float], iteration_times: Mapp
             id=number, name=clean(name), marker=clean(marker) if marker else None,
             nvtx_path=clean(path) if path else None, source=source,
             iterations=iterations, processes=processes, iteration_ms=length / 1e6,
-            share_of_span=share, paused_share=paused.get(number), budget=budgets[number], kernels=kernels.get(number, ()),
-            phases=parts.get(number, ()), **counts.get(number, {}),
+            share_of_span=share, paused_share=paused.get(number), budget=budgets[number],
+            kernels=kernels.get(number, ()), phases=parts.get(number, ()), **counts.get(number, {}),
         )
         for number, name, marker, path, source, iterations, processes, length, share in rows
     ]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 
@@ -28,24 +28,30 @@ def of_loops(con: Connection, loops: Sequence[Loop]) -> dict[str, Any]:
     return {"mode": mode, "coverage": busy.get("inside", 0) / total, "outside": Outside(**outside)}
 
 
-def paused(con: Connection) -> dict[int, float]:
-    """By loop the part of the time from its first iteration to its last in which a GPU is idle between iterations.
+class Pauses(NamedTuple):
+    """Pauses of a loop between its iterations, of more than two of them each; means over its processes."""
 
-    Only pauses count that are longer than two of its iterations, and return: a single one may belong to the start.
-    """
+    occurrences: int
+    idle_ns: float  # in which no GPU computes
+    share: float  # idle part of the time from the first iteration to the last, 0 to 1
+
+
+def pauses(con: Connection) -> dict[int, Pauses]:
+    """The pauses between iterations by loop; loops without any are left out."""
     rows = con.execute(
         """
-        select p.loop, p.idle_ns / (f.total_ns / greatest(1, f.devices) + p.outside_ns)
+        select p.loop, p.occurrences, p.idle_ns,
+            p.idle_ns / (f.total_ns / greatest(1, f.devices) + p.outside_ns)
         from loop_facts f
         join (
-            select loop, sum(idle_ns) / count(distinct process) as idle_ns,
+            select loop, count(distinct (process, occurrence)) // count(distinct process) as occurrences,
+                sum(idle_ns) / count(distinct process) as idle_ns,
                 sum("end" - start) / count(distinct process) as outside_ns
             from loop_pause where between group by loop
-            having count(distinct (process, occurrence)) > count(distinct process)
         ) p using (loop)
         """
-    )
-    return dict(rows.fetchall())
+    ).fetchall()
+    return {loop: Pauses(*values) for loop, *values in rows}
 
 
 def qualified(verdict: Verdict, run: Run, settings: Mapping[str, float]) -> Verdict:

@@ -109,7 +109,7 @@ def _loops(con: Connection, settings: Mapping[str, float], iteration_times: Mapp
     """Loops that matter, longest first. Raises GpudiagError when an iteration time names no loop."""
     budgets: dict[int, dict[str, float]] = defaultdict(lambda: dict.fromkeys(BUDGET, 0.0))
     counts, kernels, parts = _counts(con), _kernels(con), phases.of_loops(con, settings)
-    paused = loop_share.paused(con)
+    paused = {loop: found.share for loop, found in loop_share.pauses(con).items() if found.occurrences > 1}
     for loop, category, share in con.execute("select loop, category, share from loop_budget").fetchall():
         budgets[loop][category] = float(share)
     rows = con.execute(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import duckdb
 
-from gpudiag.diagnosis import iteration_time_check, run_summary
+from gpudiag.diagnosis import iteration_time_check, loop_share, run_summary
 from gpudiag.diagnosis.kernels import MOST, few_warps
 from gpudiag.diagnosis.loop_share import computing, recorded_computing, steady_computing
 from gpudiag.model import Finding, Gain, Loop, Note, NotEvaluated, Rule, Run, Verdict
@@ -107,21 +107,14 @@ def _of_timeline(
 
 def _paused(con: Connection, loop: Loop, most: float) -> str | None:
     """A sentence on pauses between iterations that take more than this part of the time; None where they do not."""
-    row = con.execute(
-        """
-        select count(*), coalesce(sum(p.idle_ns), 0) as idle_ns,
-            sum(p.idle_ns) / (any_value(f.total_ns) / greatest(1, any_value(f.devices)) + sum(p."end" - p.start))
-        from loop_pause p join loop_facts f using (loop) where p.between and p.loop = ?
-        """,
-        [loop.id],
-    ).fetchone()
-    if row is None or row[2] is None or row[2] <= most:
+    found = loop_share.pauses(con).get(loop.id)
+    if found is None or found.share <= most:
         return None
-    count = "once" if row[0] == 1 else f"{row[0]} times"
+    count = "once" if found.occurrences == 1 else f"{found.occurrences} times"
     return (
         f"The GPU computes {pct(computing(loop))} of {code(loop.name)}, but between its iterations it computed nothing"
-        f" {count}, for {dur(row[1])} in all: {pct(row[2])} of the time from its first iteration to its last. Whether"
-        " that returns, only a recording of more iterations tells."
+        f" {count}, for {dur(found.idle_ns)} in all: {pct(found.share)} of the time from its first iteration to its"
+        " last. Whether that returns, only a recording of more iterations tells."
     )
 
 

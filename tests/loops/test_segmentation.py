@@ -203,6 +203,22 @@ def test_log_lines_and_snapshots_end_no_step(kernels: int, logged: int, saved: i
     assert float(np.median(np.diff(begins(sequence)))) == kernels
 
 
+@pytest.mark.parametrize(("every", "batches"), [(10, 7), (8, 3), (25, 10)])
+def test_a_validation_every_so_many_steps_ends_no_step(every: int, batches: int) -> None:
+    forward = ["memcpy:host_to_device", "input", *["gemm", "norm", "gelu"] * 6, "loss"]
+    step = [*forward, *["gelu_grad", "norm_grad", "gemm_grad"] * 6, "norm", "multi_tensor_apply_kernel"]
+    validation = [*[*forward, "error"] * batches, "mean", "memcpy:device_to_host"]
+    sequence = [*step * every, *validation] * 9
+    assert float(np.median(np.diff(begins(sequence)))) == len(step)
+
+
+def test_a_measurement_that_uploads_zeros_to_fill_is_no_step() -> None:
+    """Every forty steps a kernel adds to an array that the host made, and that is read back at once."""
+    step, measured = ["move", "deposit", "blur", "blur"], ["memcpy:host_to_device", "moments", "memcpy:device_to_host"]
+    sequence = [*["memcpy:host_to_device"] * 5, *[*step * 40, *measured] * 9]
+    assert float(np.median(np.diff(begins(sequence)))) == len(step)
+
+
 def test_what_a_solver_begins_with_is_no_test() -> None:
     """Each time step sets its borders, solves in a hundred iterations, and reads the residual back."""
     solve = ["spmv", "dot", "update", "dot", "direction"] * 100

@@ -66,7 +66,11 @@ def outermost(found: list[Division], events: Submissions, settings: Settings) ->
         level += [one for one in often[len(level) :] if any(same_period(one, other, settings) for other in level)]
         often = [one for one in often if one not in level]
         typical = max(level, key=lambda one: one.quality)
-        if not (_is_check(typical, often, events, settings) or _by_chance(level, typical, often, settings)):
+        if not (
+            _is_check(typical, often, events, settings)
+            or _is_epoch(typical, often, events, settings)
+            or _by_chance(level, typical, often, settings)
+        ):
             break
     # Few long steps: what updates the weights tells a training step from its layers.
     steps = [one for one in seldom if _updates(one, events)]
@@ -91,6 +95,25 @@ def _updates(division: Division, events: Submissions) -> bool:
     return any(events.updates[kind] for kind in np.flatnonzero(division.content))
 
 
+def _is_epoch(outer: Division, finer: list[Division], events: Submissions, settings: Settings) -> bool:
+    """Return whether a level consists of many training steps of one kind, and of what updates no weights between them.
+
+    A validation every so many steps repeats as well as the steps do. A step of several updates, as of an ensemble or
+    of two networks, has few of them; one that collects what it then learns from computes for long before.
+    """
+    if not _updates(outer, events):
+        return False
+    updates = np.array(events.updates)
+    return any(
+        one.count >= settings["loop_epoch_steps"] * outer.count
+        and one.coverage >= settings["loop_check_coverage"] * outer.coverage
+        and _updates(one, events)
+        and one.votes >= settings["loop_chance_votes"] * outer.votes
+        and not np.where(one.content == 0, outer.content, 0.0)[updates].any()
+        for one in finer
+    )
+
+
 def _by_chance(level: list[Division], best: Division, finer: list[Division], settings: Settings) -> bool:
     """Return whether a level only shows in which iterations of a finer one some kernel runs.
 
@@ -112,15 +135,19 @@ def _by_chance(level: list[Division], best: Division, finer: list[Division], set
 def _is_check(outer: Division, finer: list[Division], events: Submissions, settings: Settings) -> bool:
     """Return whether a level only adds a small test, or a snapshot, read back once, to several finer iterations.
 
-    A convergence test or a log line every ten steps repeats as well as the steps do; unlike a step it uploads nothing,
-    and unlike what follows the last layer it multiplies no matrices.
+    A convergence test or a log line every ten steps repeats as well as the steps do; unlike a step it uploads nothing
+    but what it fills with the values to read, and unlike what follows the last layer it multiplies no matrices.
     """
     kinds = len(events.names)
     total = np.bincount(events.kind, weights=events.ns, minlength=kinds)
     each = total / np.maximum(np.bincount(events.kind, minlength=kinds), 1)
     read_back, uploaded = (np.array([way in name for name in events.names]) for way in (COPY_BACK, UPLOAD))
     graphs, copies = (np.array([name.startswith(kind) for name in events.short]) for kind in (GRAPH, COPIES))
-    step = uploaded | np.array(events.updates) | np.array([role in PRODUCTS for role in events.roles])
+    soon = _soon_read(read_back, events, settings)
+    inside = np.arange(len(events)) >= outer.begins[1]  # the set-up may lie in the first segment
+    held = np.bincount(events.kind, weights=inside, minlength=kinds)
+    for_tests = np.bincount(events.kind, weights=inside & soon, minlength=kinds) >= settings["loop_alike_share"] * held
+    step = (uploaded & ~for_tests) | np.array(events.updates) | np.array([role in PRODUCTS for role in events.roles])
     for inner in finer:
         few = np.count_nonzero(inner.content) < settings["loop_check_kinds"]
         if copies[inner.content > 0].all() or (few and graphs[inner.content > 0].any()):
@@ -131,24 +158,30 @@ def _is_check(outer: Division, finer: list[Division], events: Submissions, setti
         new = np.where(inner.content == 0, outer.content, 0.0)
         little = new.sum() <= max(settings["loop_check_few"], settings["loop_check_operations"] * outer.size)
         little &= (new * each).sum() <= settings["loop_check_share"] * max((outer.content * each).sum(), 1.0)
-        if not little or new[step].any() or not _for_reading(new, copies, read_back, events, settings):
+        if not little or new[step].any() or not _for_reading(new, copies, soon, events, settings):
             continue
         if 0 < _read(new, read_back, outer, events) <= settings["loop_check_reads"]:
             return True
     return False
 
 
+def _soon_read(read_back: NDArray[np.bool_], events: Submissions, settings: Settings) -> NDArray[np.bool_]:
+    """Return which operations have a copy back among the few that follow them. read_back: of each kind."""
+    reads = np.append(np.flatnonzero(read_back[events.kind]), len(events) + settings["loop_check_few"] + 1)
+    places = np.arange(len(events))
+    return np.asarray(reads[np.searchsorted(reads, places)] - places <= settings["loop_check_few"])
+
+
 def _for_reading(
-    new: Floats, copies: NDArray[np.bool_], read_back: NDArray[np.bool_], events: Submissions, settings: Settings
+    new: Floats, copies: NDArray[np.bool_], soon: NDArray[np.bool_], events: Submissions, settings: Settings
 ) -> bool:
     """Return whether what the kernels that are new in a level compute is read back at once, as the value of a test is.
 
-    What a solver begins with is new as well, and all its iterations come before the value that is read.
+    What a solver begins with is new as well, and all its iterations come before the value that is read. soon: of each
+    operation whether it is read back at once.
     """
     computed = np.flatnonzero((new[events.kind] > 0) & ~copies[events.kind])
-    reads = np.flatnonzero(read_back[events.kind])
-    following = np.append(reads, len(events) + settings["loop_check_few"] + 1)[np.searchsorted(reads, computed)]
-    near = np.count_nonzero(following - computed <= settings["loop_check_few"])
+    near = np.count_nonzero(soon[computed])
     return bool(near >= settings["loop_alike_share"] * len(computed))
 
 

@@ -15,7 +15,7 @@ from timelines import Case, iterations, launched, library, opened, rows
 
 VIEWS = (
     "kernel_match", "kernel_use", "loop_phase", "idle_interval", "loop_gpu_op", "transfer", "loop_budget", "loop_facts",
-    "loop_pause", "pause_sample",
+    "loop_pause",
     "device_state", "readback_range",
     "device_link", "kernel_roofline", "kernel_waves", "kernel_wait", "call_sample", "loop_sample", "call_place",
     "framework_seen",

@@ -127,10 +127,6 @@ def test_a_loop_that_stands_still_is_not_healthy() -> None:
         verdict = judged(case)[1]
         assert verdict.state == state, pause
     assert "it computed nothing once, for 20.0 ms in all: 3" in verdict.text
-    compiler = {"function": "compile", "file": "/v/site-packages/numba/cuda/compiler.py", "line": 9}
-    measured = {"function": "measure", "file": "/home/a/agents.py", "line": 40}
-    case["py_sample"] = [{"time": 25_000, "repeat": 12, "every": 1000, "frames": [compiler, measured]}]
-    assert judged(case)[1].state == "healthy"  # a function that is called for the first time
 
 
 def test_what_fired_and_is_small_is_named_where_nothing_else_is() -> None:

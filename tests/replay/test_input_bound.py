@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpudiag.replay import simulate
-from replaying import fixed, graph_of, settings
+from replaying import fixed, graph_of, loop_model, rule, settings
 from timelines import Case, iterations
 
 from .test_edits import N, ids, kernel, launch, loop, row
@@ -48,6 +48,18 @@ def test_input_that_is_ready_ahead_ends_the_pace() -> None:
     case = waiting(*range(1, N))
     fetched = ids(case, *range(1, N))
     assert fixed(case, "to_workers", api_calls=fetched, changed={"replay_workers": 100}) < 0.5 * N * EVERY
+
+
+def test_a_stretch_that_waits_for_longer_than_its_loop_promises_no_more() -> None:
+    case = waiting(*range(1, N))
+    wanted, fetched = rule("to_workers"), ids(case, *range(1, N))
+    with loop_model(case, replay_workers=100) as model:
+        chosen = model.select(wanted, [{"api_calls": fetched}])
+        assert chosen is not None
+        assert model.price(wanted, chosen).expected < 0.5
+        model.computing = 0.9  # of the loop, of which the rows are a stretch
+        price = model.price(wanted, chosen)
+    assert 0.85 < price.low <= price.expected < 0.95
 
 
 def asleep(for_each: float) -> Case:

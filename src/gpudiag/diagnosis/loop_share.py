@@ -34,7 +34,6 @@ class Pauses(NamedTuple):
     occurrences: int
     idle_ns: float  # in which no GPU computes
     share: float  # idle part of the time from the first iteration to the last, 0 to 1
-    compiling: float  # part of the Python samples in them that a compiler ran in, 0 to 1
 
 
 def pauses(con: Connection) -> dict[int, Pauses]:
@@ -42,7 +41,7 @@ def pauses(con: Connection) -> dict[int, Pauses]:
     rows = con.execute(
         """
         select p.loop, p.occurrences, p.idle_ns,
-            p.idle_ns / (f.total_ns / greatest(1, f.devices) + p.outside_ns), coalesce(s.compiling, 0)
+            p.idle_ns / (f.total_ns / greatest(1, f.devices) + p.outside_ns)
         from loop_facts f
         join (
             select loop, count(distinct (process, occurrence)) // count(distinct process) as occurrences,
@@ -50,10 +49,6 @@ def pauses(con: Connection) -> dict[int, Pauses]:
                 sum("end" - start) / count(distinct process) as outside_ns
             from loop_pause where between group by loop
         ) p using (loop)
-        left join (
-            select loop, avg(s.compiles::int) as compiling
-            from pause_sample s join loop_pause p using (loop, process, start) where p.between group by loop
-        ) s using (loop)
         """
     ).fetchall()
     return {loop: Pauses(*values) for loop, *values in rows}

@@ -89,7 +89,7 @@ def _of_timeline(
         )
     share, enough = steady_computing(run), settings["min_computing_share"]
     if share >= enough and computing(main) >= enough:
-        if paused := _paused(con, main, settings):
+        if paused := _paused(con, main, settings["most_paused_share"]):
             return Verdict(state="cannot_tell", text=f"{paused}{small}")
         return Verdict(state="healthy", text=_healthy(con, run, main, settings))
     worst = (
@@ -105,13 +105,11 @@ def _of_timeline(
     return Verdict(state="cannot_tell", text=f"{text}.{small}")
 
 
-def _paused(con: Connection, loop: Loop, settings: Mapping[str, float]) -> str | None:
-    """A sentence on pauses between iterations that take much of the time; None where they do not."""
+def _paused(con: Connection, loop: Loop, most: float) -> str | None:
+    """A sentence on pauses between iterations that take more than this part of the time; None where they do not."""
     found = loop_share.pauses(con).get(loop.id)
-    if found is None or found.share <= settings["most_paused_share"]:
+    if found is None or found.share <= most:
         return None
-    if found.occurrences == 1 and found.compiling > settings["most_share"]:
-        return None  # a function that is called for the first time, as for a measurement or a log line
     count = "once" if found.occurrences == 1 else f"{found.occurrences} times"
     return (
         f"The GPU computes {pct(computing(loop))} of {code(loop.name)}, but between its iterations it computed nothing"

@@ -251,3 +251,17 @@ def prefetched(edited: EditedGraph, uploads: Ints) -> tuple[Ints, Ints]:
     first, last = (np.searchsorted(ops.end[reads], time, "left") for time in (since, now))
     fed_back = total[last] - total[first] >= np.maximum(settings["replay_feedback_part"] * ops.bytes[mine], 1.0)
     return mine[~fed_back], asked[~fed_back]
+
+
+def with_edges(edited: EditedGraph) -> tuple[Graph, EditedGraph]:
+    """Return the graph with the edges that its edits added, and the edits of that graph."""
+    one = edited.graph
+    extra = np.array(edited.added, dtype=np.int64).reshape(-1, 2)
+    wider = replace(
+        one,
+        source=np.concatenate([one.source, extra[:, 0]]),
+        target=np.concatenate([one.target, extra[:, 1]]),
+        lag=np.concatenate([edited.lag, np.zeros(len(extra))]),
+        edge_kind=np.concatenate([one.edge_kind, np.full(len(extra), int(EdgeKind.STREAM))]),
+    ).indexed()
+    return wider, replace(edited, graph=wider, lag=wider.lag, added=[])

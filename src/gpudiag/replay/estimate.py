@@ -11,8 +11,7 @@ import numpy as np
 
 from gpudiag.model import Edit, Row, Rule
 from gpudiag.replay import bounds, collectives, graph, overhead, simulate, trace
-from gpudiag.replay.edges import EdgeKind
-from gpudiag.replay.edited_graph import EditedGraph, EditTargets
+from gpudiag.replay.edited_graph import EditedGraph, EditTargets, with_edges
 from gpudiag.replay.edits import registry
 from gpudiag.replay.edits.targets import targets_of
 from gpudiag.replay.trace import Floats
@@ -55,8 +54,10 @@ class LoopModel:
         settings: Mapping[str, float],
         unprofiled_ns: float | None,
         meet: collectives.Rendezvous | None = None,
+        computing: float | None = None,
     ) -> None:
-        self.con, self.settings, self.meet = con, settings, meet
+        """computing: the part of the recorded loop in which it computes, where the graphs hold only a stretch of it."""
+        self.con, self.settings, self.meet, self.computing = con, settings, meet, computing
         self.graphs = collectives.without_waiting(graphs, meet) if meet else list(graphs)
         slowed = overhead.with_stacks(con) if unprofiled_ns is None else frozenset()
         self.slowed = any(one.record.window.process in slowed for one in graphs)
@@ -87,7 +88,7 @@ class LoopModel:
         """Each process's edited graph, with the edges that its edits added, and the end of each of its nodes (ns);
         ranks of one job wait for one another.
         """
-        ready = [_with_edges(edited) if edited.added else (edited.graph, edited) for edited in edited_graphs]
+        ready = [with_edges(edited) if edited.added else (edited.graph, edited) for edited in edited_graphs]
         graphs = [one for one, _ in ready]
         if self.meet:
             times = [[getattr(d, name) for _, d in ready] for name in ("duration", "lag", "release")]
@@ -163,7 +164,7 @@ class LoopModel:
 
         Where the rule says only what is likely, a timeline can only guess how far that is off.
         """
-        if not _rewrites(variant):
+        if not registry.rewrites(variant):
             return [chosen]
         if any(len(c.least) and ((c.least < c.recoverable) | (c.most > c.recoverable)).any() for c in chosen):
             return [chosen, *([replace(c, recoverable=getattr(c, end)) for c in chosen] for end in ("least", "most"))]
@@ -185,17 +186,34 @@ class LoopModel:
     def _settled(self, rule: Rule, chosen: Sequence[EditTargets]) -> float:
         """The loop with the usual fix, over its length now, both after their first iterations."""
         before = self._unedited_settled
-        after = sum(_after_first(edited, end) for edited, end in self.ends(self.fixed(rule, chosen, None)))
-        return min(1.0, after / before) if before > 0 else 1.0
+        return min(1.0, self._after_first(self.fixed(rule, chosen, None)) / before) if before > 0 else 1.0
 
     @cached_property
     def _unedited_settled(self) -> float:
-        return sum(_after_first(edited, end) for edited, end in self.ends([part.edited for part in self.start[0]]))
+        return self._after_first([part.edited for part in self.start[0]])
+
+    def _after_first(self, edited_graphs: Sequence[EditedGraph]) -> float:
+        ends = self.ends(edited_graphs)
+        return sum(simulate.after_first(edited.graph, end, edited.at_least) for edited, end in ends)
 
     def remaining(self, edited_graphs: Sequence[EditedGraph]) -> float:
         """The length of edited graphs over the unedited one."""
-        total = sum(part.base_ns for part in self.start[0])
-        return sum(self._lengths(edited_graphs)) / total if total > 0 else 1.0
+        return self._of_loop(0, sum(self._lengths(edited_graphs)))
+
+    def _of_loop(self, number: int, after: float) -> float:
+        """The length of the loop over its length now, where what was replayed takes so long after a fix (ns).
+
+        A stretch may be idle for longer than the loop: what a fix saves of that is taken as a part of the loop's.
+        """
+        parts = self.start[number]
+        total = sum(part.base_ns for part in parts)
+        if total <= 0:
+            return 1.0
+        idle = total - sum(self._busy(part.edited) for part in parts)
+        if self.computing is None or not 0 < total - after <= idle:
+            return after / total
+        recorded = sum(one.length for one in self.graphs)
+        return 1 - (total - after) / idle * max(0.0, 1 - self.computing * recorded / total)
 
     def least(self, edited_graphs: Sequence[EditedGraph]) -> float:
         """Return what the busiest engine of the edited graphs needs, over the unedited length."""
@@ -229,34 +247,18 @@ class LoopModel:
             saved = len(parts) * bounds.covered(found)
         else:
             saved = sum(bounds.covered([one]) for one in found)
-        total = sum(part.base_ns for part in parts)
-        return max(0.0, 1 - saved / total) if total > 0 else 1.0
+        return max(0.0, self._of_loop(number, sum(part.base_ns for part in parts) - saved))
 
     def _ratio(
         self, number: int, variant: Sequence[Edit], chosen: Sequence[EditTargets], *, shared: bool = False
     ) -> tuple[float, float]:
         """The edited length over the unedited one, and what the busiest engine alone would need."""
         parts = self.start[number]
-        total = sum(part.base_ns for part in parts)
         edited_graphs = self._edited([part.edited.copy() for part in parts], variant, chosen, shared=shared)
-        after, least = sum(self._lengths(edited_graphs)), 0.0
-        if not _rewrites(variant):  # what a rewritten kernel takes is a guess
-            least = sum(map(self._busy, edited_graphs))
-        return (min(1.0, after / total), min(1.0, least / total)) if total > 0 else (1.0, 0.0)
-
-
-def _after_first(edited: EditedGraph, end: Floats) -> float:
-    """Return how long the loop takes once the GPU has done the first iteration's work (ns); all of a single one."""
-    graph = edited.graph
-    calls = graph.record.ops.call
-    first = (calls >= 0) & (np.append(graph.record.iteration_of_call, -1)[calls] == 0)
-    done = float(end[graph.op][first].max()) if graph.iterations > 1 and first.any() else 0.0
-    return max(simulate.length(graph, end), edited.at_least) - done
-
-
-def _rewrites(variant: Sequence[Edit]) -> bool:
-    """Return whether one of the edits changes how long kernels run."""
-    return any(edit.rewrites_kernel for edit in registry.of(variant))
+        after, least = self._of_loop(number, sum(self._lengths(edited_graphs))), 0.0
+        if not registry.rewrites(variant):  # what a rewritten kernel takes is a guess
+            least = self._of_loop(number, sum(map(self._busy, edited_graphs)))
+        return min(1.0, after), min(1.0, least)
 
 
 def model(
@@ -279,21 +281,20 @@ def model(
         return None, simulate.Doubt("missed", off)
     if doubt := simulate.held(graphs, settings):
         return None, doubt
-    fitted = LoopModel(con, graphs, settings, unprofiled_ns, meet)
+    computing = _computing(con, loop, sum(one.iterations for one in graphs))
+    fitted = LoopModel(con, graphs, settings, unprofiled_ns, meet, computing)
     if abs(fitted.unexplained) > settings["replay_abstain"]:
         return None, simulate.Doubt("missed", fitted.unexplained)
     return fitted, None
 
 
-def _with_edges(edited: EditedGraph) -> tuple[graph.Graph, EditedGraph]:
-    """The graph with the edges that its edits added."""
-    one = edited.graph
-    extra = np.array(edited.added, dtype=np.int64).reshape(-1, 2)
-    wider = replace(
-        one,
-        source=np.concatenate([one.source, extra[:, 0]]),
-        target=np.concatenate([one.target, extra[:, 1]]),
-        lag=np.concatenate([edited.lag, np.zeros(len(extra))]),
-        edge_kind=np.concatenate([one.edge_kind, np.full(len(extra), int(EdgeKind.STREAM))]),
-    ).indexed()
-    return wider, replace(edited, graph=wider, lag=wider.lag, added=[])
+def _computing(con: Connection, loop: int, replayed: int) -> float | None:
+    """Return the part of a loop in which it computes; None where all of its iterations are replayed."""
+    row = con.execute(
+        """
+        select f.iterations, b.share from loop_facts f
+        left join loop_budget b on b.loop = f.loop and b.category = 'compute' where f.loop = ?
+        """,
+        [loop],
+    ).fetchone()
+    return row[1] or 0.0 if row and replayed < row[0] else None

@@ -41,6 +41,17 @@ def length(graph: Graph, ends: Floats) -> float:
     return max(last, default=0.0)
 
 
+def after_first(graph: Graph, ends: Floats, at_least: float) -> float:
+    """Return how long the loop takes once the GPU has done the first iteration's work (ns); all of a single one.
+
+    at_least: what the whole loop takes whatever ended when.
+    """
+    calls = graph.record.ops.call
+    first = (calls >= 0) & (np.append(graph.record.iteration_of_call, -1)[calls] == 0)
+    done = float(ends[graph.op][first].max()) if graph.iterations > 1 and first.any() else 0.0
+    return max(length(graph, ends), at_least) - done
+
+
 def _replay(first: Ints, source: Ints, lag: Floats, release: Floats, duration: Floats) -> Floats:
     ends = [0.0] * len(duration)
     edges, sources, lags = first.tolist(), source.tolist(), lag.tolist()

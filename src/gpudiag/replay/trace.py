@@ -95,7 +95,10 @@ class LoopTrace:
 
 
 def windows(con: Connection, loop: int, least_cover: float) -> list[Window]:
-    """One window a process: all its iterations where they follow one another, else the longest stretch of them."""
+    """One window a process: all its iterations where they follow one another, else the stretch of most of them.
+
+    Of stretches of as many the one whose iterations take about as long as the loop's do.
+    """
     rows = con.execute(
         'select process, thread, start, "end", iterations from steady_interval where loop = ? order by process, start',
         [loop],
@@ -105,7 +108,8 @@ def windows(con: Connection, loop: int, least_cover: float) -> list[Window]:
         own = [row for row in rows if row[0] == process]
         start, end = min(row[2] for row in own), max(row[3] for row in own)
         if sum(row[3] - row[2] for row in own) < least_cover * (end - start):
-            own = [max(own, key=lambda row: row[3] - row[2])]
+            usual = sum(row[3] - row[2] for row in own) / sum(row[4] for row in own)
+            own = [max(own, key=lambda row: (row[4], -abs((row[3] - row[2]) / row[4] - usual)))]
             start, end = own[0][2], own[0][3]
         found.append(Window(loop, process, own[0][1], start, end, sum(row[4] for row in own)))
     return found

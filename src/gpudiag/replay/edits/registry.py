@@ -29,3 +29,8 @@ def apply(edited: EditedGraph, names: Iterable[str], chosen: EditTargets) -> Non
     """Change the graph as the fix would; an empty selection changes nothing."""
     for edit in of(names):
         edit.apply(edited, chosen)
+
+
+def rewrites(names: Iterable[str]) -> bool:
+    """Return whether one of the edits changes how long kernels run."""
+    return any(edit.rewrites_kernel for edit in of(names))

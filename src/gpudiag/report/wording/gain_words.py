@@ -43,8 +43,8 @@ def headline(
         return f"no extra gain after {before} ({alone})"
     if more is not None and finding.gain.share < LITTLE:
         return f"nothing alone, {_word(finding.gain)} {pct(_then(finding.gain))} of {of} after {before}"
-    of = _beside(finding, loops) or of if ranged else of
-    return f"{size(finding.gain, ranged=ranged)} of {of}"
+    said = size(finding.gain, ranged=ranged)
+    return f"{said} of {_beside(finding, loops) or of}{_saved(finding, loops)}" if ranged else f"{said} of {of}"
 
 
 def _whole(finding: Finding, loops: Mapping[int, Loop]) -> str:
@@ -60,6 +60,14 @@ def _beside(finding: Finding, loops: Mapping[int, Loop]) -> str:
         longer = gain.before_ms > (1 + SMALLEST) * (loop.iteration_ms_unprofiled or loop.iteration_ms)
         return f"{_whole(finding, loops)} and the pauses after it" if longer else ""
     return ""
+
+
+def _saved(finding: Finding, loops: Mapping[int, Loop]) -> str:
+    """`, 45.7 ms`: what the fix alone saves of an iteration; empty where the gain is not of a loop's time."""
+    gain = finding.gain
+    if not loop_of(finding, loops) or not gain.before_ms or gain.after_ms is None:
+        return ""
+    return f", {duration(gain.before_ms - gain.after_ms)}"
 
 
 def _more_than_leaf(finding: Finding, loops: Mapping[int, Loop]) -> str:

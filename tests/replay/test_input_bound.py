@@ -50,7 +50,7 @@ def test_input_that_is_ready_ahead_ends_the_pace() -> None:
     assert fixed(case, "to_workers", api_calls=fetched, changed={"replay_workers": 100}) < 0.5 * N * EVERY
 
 
-def test_a_stretch_that_waits_for_longer_than_its_loop_promises_no_more() -> None:
+def test_a_stretch_promises_no_more_than_its_loop() -> None:
     case = waiting(*range(1, N))
     wanted, fetched = rule("to_workers"), ids(case, *range(1, N))
     with loop_model(case, replay_workers=100) as model:

@@ -212,8 +212,8 @@ class LoopModel:
         idle = total - sum(self._busy(part.edited) for part in parts)
         if self.computing is None or not 0 < total - after <= idle:
             return after / total
-        recorded = sum(one.length for one in self.graphs)
-        return 1 - (total - after) / idle * max(0.0, 1 - self.computing * recorded / total)
+        computing = self.computing * sum(one.length for one in self.graphs) * (1 - self.settings["replay_same"])
+        return 1 - (total - after) / idle * max(0.0, 1 - computing / total)
 
     def least(self, edited_graphs: Sequence[EditedGraph]) -> float:
         """Return what the busiest engine of the edited graphs needs, over the unedited length."""

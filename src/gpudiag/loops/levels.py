@@ -98,8 +98,8 @@ def _updates(division: Division, events: Submissions) -> bool:
 def _is_epoch(outer: Division, finer: list[Division], events: Submissions, settings: Settings) -> bool:
     """Return whether a level consists of many training steps of one kind, and of what updates no weights between them.
 
-    A validation every so many steps repeats as well as the steps do. A step of several updates, as of an ensemble or
-    of two networks, has few of them; one that collects what it then learns from computes for long before.
+    A validation every so many steps repeats as well as the steps do. A step that updates several networks has few
+    updates; in reinforcement learning an iteration also collects data, so that its updates cover too little of it.
     """
     if not _updates(outer, events):
         return False

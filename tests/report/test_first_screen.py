@@ -32,8 +32,18 @@ def with_gain(**gain: object) -> Report:
 def test_a_row_names_cause_place_fix_and_gain() -> None:
     assert (
         "| 1 | The GPU waits for small kernels to be launched | `decode.py:31` in `step`; `:44` in `sample`"
-        " | Replay the step as one CUDA graph | up to 79 % of an iteration, 4.50 ms |\n"
+        " | Replay the step as one CUDA graph | up to 79 % of an iteration: 4.50 ms |\n"
     ) in screen(samples.launch_bound())
+
+
+def test_a_fix_says_what_to_write_in_the_readers_framework() -> None:
+    report = samples.launch_bound()
+    graphs = samples.GRAPHS.model_copy(update={"hint": '`torch.compile(step, mode="reduce-overhead")`'})
+    finding = report.findings[0].model_copy(update={"remedies": (graphs, samples.GRAPHS_CUPY)})
+    report = report.model_copy(update={"findings": (finding,)})
+    said = 'Replay the step as one CUDA graph: `torch.compile(step, mode="reduce-overhead")`'
+    assert f"| {said} |" in screen(report)
+    assert f"- Fix: {said}\n" in comment.render(report)
 
 
 def test_a_loop_is_its_time_what_the_gpu_computes_and_a_bar() -> None:
@@ -60,18 +70,18 @@ def test_parts_too_small_to_name_are_summed_up() -> None:
     assert (line.rest, len(line.bar)) == ("1.5 % not computing", first_words.BAR)
 
 
-def test_the_expectation_leads_and_its_range_follows() -> None:
-    assert "| about 50 % (5.0 % to 70 %) of an iteration, 5.00 ms |" in screen(
+def test_the_range_leads_and_the_expectation_follows() -> None:
+    assert "| 5.0 % to 70 % of an iteration, about 50 %: 5.00 ms |" in screen(
         with_gain(after_ms=5.0, low_ms=3.0, high_ms=9.5, share=0.5)
     )
-    assert "| about 50 % (40 % to 60 %) of an iteration, 5.00 ms |" in screen(
+    assert "| 40 % to 60 % of an iteration, about 50 %: 5.00 ms |" in screen(
         with_gain(after_ms=5.0, low_ms=4.0, high_ms=6.0, share=0.5)
     )
 
 
 def test_no_gain_leads_with_nothing() -> None:
     gain = {"after_ms": 7.8, "low_ms": 5.9, "high_ms": 10.0, "share": 0.22, "uncertain": True}
-    assert "| 0 % to 41 %, perhaps 22 % of an iteration, 2.20 ms |" in screen(with_gain(**gain))
+    assert "| 0 % to 41 % of an iteration, perhaps 22 %: 2.20 ms |" in screen(with_gain(**gain))
     second = samples.launch_bound_finding(
         rank=2, gain=with_gain(**gain, cumulative_before_ms=5.0, cumulative_after_ms=5.0).findings[0].gain
     )
@@ -180,7 +190,7 @@ def test_a_gain_above_its_idle_time_says_why() -> None:
 def test_a_gain_between_iterations_says_so() -> None:
     gain = {"before_ms": 15.0, "after_ms": 10.0, "low_ms": 9.0, "high_ms": 11.0, "share": 0.33}
     said = gain_words.headline(with_gain(**gain).findings[0], {1: step(computing=1.0)}, ranged=True)
-    assert said == "about 33 % (27 % to 40 %) of an iteration and the pauses after it, 5.00 ms"
+    assert said == "27 % to 40 % of an iteration and the pauses after it, about 33 %: 5.00 ms"
 
 
 def unexplained(*parts: Unclaimed, found: bool = True) -> Report:

@@ -44,12 +44,24 @@ def with_findings(count: int) -> Report:
 def test_cause_gain_place_and_fix_are_seen() -> None:
     lines = [line.strip() for line in shown(samples.launch_bound()).split("\n")]
     at = lines.index("1. The GPU waits for small kernels to be launched")
-    assert lines[at + 1 : at + 4] == [
-        "saves  up to 79 % of an iteration, 4.50 ms",
-        "where  decode.py:31 in step; :44 in sample",
-        "fix    Replay the step as one CUDA graph",
-    ]
+    assert lines[at + 1] == "saves  up to 79 % of an iteration: 4.50 ms"
+    assert lines[at + 2].startswith("seen   ")
+    fix = lines.index("fix    Replay the step as one CUDA graph")
+    assert lines[fix - 1] == "where  decode.py:31 in step; :44 in sample"
     assert "decode_token: 5.70 ms an iteration, the GPU computes 20 % of it" in lines
+
+
+def test_what_was_seen_gives_way_before_a_finding_does() -> None:
+    tall, low = (shown(with_findings(5), height=height) for height in (60, 40))
+    assert (tall.count("saves "), tall.count("seen ")) == (5, 5)
+    assert low.count("saves ") == 5
+    assert 0 < low.count("seen ") < 5
+
+
+def test_only_the_first_sentence_of_a_message_is_seen() -> None:
+    finding = samples.launch_bound_finding(message="`a.b` ran 2.5 times. Then `c` ran.")
+    text = shown(samples.launch_bound().model_copy(update={"findings": (finding,)}))
+    assert "seen   a.b ran 2.5 times.\n" in re.sub(" +\n", "\n", text)
 
 
 def test_what_all_fixes_leave_stands_above_them() -> None:

@@ -91,7 +91,10 @@ def _fixes(rule: Rule, library: Library) -> str:
     for name in rule.remedies:
         remedy = library.remedies.get(name)
         if remedy:
-            sections = [f"#### {_HEADINGS[framework]}\n\n{text}" for framework, text in remedy.sections.items()]
+            sections = [
+                f"#### {_HEADINGS[framework]}{f': {hint}' if (hint := remedy.hints[framework]) else ''}\n\n{text}"
+                for framework, text in remedy.sections.items()
+            ]
             parts.append("\n\n".join([f"### {remedy.title}", remedy.intro, *sections]))
     return "\n\n".join(parts) or "There is nothing to fix: this rule only qualifies what others say."
 

@@ -252,9 +252,7 @@ def _remedies(
         if text is None or name not in fitting:
             continue
         framework: Framework = next((f for f in known if f in text.sections), "any")
-        section = text.sections.get(framework, "")
-        body = f"{text.intro}\n\n{section}".strip()
-        result.append(Remedy(id=text.id, title=text.title, framework=framework, text=body, gain=gains.get(name)))
+        result.append(text.remedy(framework, gains.get(name)))
     return tuple(result)
 
 

@@ -79,6 +79,7 @@ class Remedy(Frozen):
     title: str
     framework: Framework
     text: str
+    hint: str = Field(default="", description="what to write for it in this framework, in a few words; empty if none")
     gain: RemedyGain | None = Field(
         default=None,
         description="its own price; null where the finding's gain is its price, or none is known",

@@ -156,8 +156,7 @@ def _remedies(remedies: Iterable[Remedy], rule: Rule, library: Library) -> Itera
         text = library.remedies.get(remedy.id)
         if text is not None and remedy.id in rule.remedies:
             framework: Framework = remedy.framework if remedy.framework in text.sections else "any"
-            body = f"{text.intro}\n\n{text.sections.get(framework, '')}".strip()
-            yield Remedy(id=text.id, title=text.title, framework=framework, text=body)
+            yield text.remedy(framework)
 
 
 def _unevaluated(item: Unevaluated, library: Library) -> Unevaluated:

@@ -28,27 +28,37 @@ def show(report: Report, stream: TextIO, width: int | None = None, height: int |
     console = terminal.console(stream, width)
     lines = height or console.size.height
     seen = {**markdown.view(report), "drawn": terminal.on_terminal(stream)}
-    count = max(1, len(seen["all_rows"]))
-    text = _text(seen, count, console)
-    while count > 1 and text.count("\n") > lines - PROMPT:
-        count -= 1
-        text = _text(seen, count, console)
+    text = _fitted(seen, lines - PROMPT, console)
     if seen["drawn"]:
         pager.show(text, stream, lines)
     else:
         stream.write(text)
 
 
-def _text(seen: Mapping[str, Any], count: int, console: Console) -> str:
-    """The report with that many findings; an empty line between its blocks."""
-    blocks = [block for block in _blocks(seen, count, console) if block]
+def _fitted(seen: Mapping[str, Any], lines: int, console: Console) -> str:
+    """The report with as many findings as there are lines for, and what was seen of as many of them as still fits."""
+    count = max(1, len(seen["all_rows"]))
+    text = _text(seen, count, 0, console)
+    while count > 1 and text.count("\n") > lines:
+        count -= 1
+        text = _text(seen, count, 0, console)
+    for explained in range(count, 0, -1):
+        longer = _text(seen, count, explained, console)
+        if longer.count("\n") <= lines:
+            return longer
+    return text
+
+
+def _text(seen: Mapping[str, Any], count: int, explained: int, console: Console) -> str:
+    """The report with that many findings, and what was seen of the first ones; an empty line between its blocks."""
+    blocks = [block for block in _blocks(seen, count, explained, console) if block]
     parts: list[RenderableType] = []
     for block in blocks:
         parts += [*([""] if parts else []), *block]
     return terminal.rendered(parts, console)
 
 
-def _blocks(seen: Mapping[str, Any], count: int, console: Console) -> Iterator[list[RenderableType]]:
+def _blocks(seen: Mapping[str, Any], count: int, explained: int, console: Console) -> Iterator[list[RenderableType]]:
     report: Report = seen["report"]
 
     def text(source: str) -> RenderableType:
@@ -70,7 +80,7 @@ def _blocks(seen: Mapping[str, Any], count: int, console: Console) -> Iterator[l
     if seen["coverage"] and not coverage_words.holds_nearly_all(report.run):
         loops.append(text(escape.prose(seen["coverage"])))
     yield loops
-    yield _findings(seen, count, text, console.width - FOLDER)
+    yield _findings(seen, count, explained, text, console.width - FOLDER)
     yield [text(f"**{one.title}**: {one.where}") for one in seen["observed"]]
     yield [text(f"**Keep in mind:** {escape.prose(seen['caveat'].text)}")] if seen["caveat"] else []
     yield [text(MORE)]
@@ -88,9 +98,9 @@ def _parts(rest: str, text: Callable[[str], RenderableType]) -> RenderableType:
 
 
 def _findings(
-    seen: Mapping[str, Any], count: int, text: Callable[[str], RenderableType], room: int
+    seen: Mapping[str, Any], count: int, explained: int, text: Callable[[str], RenderableType], room: int
 ) -> list[RenderableType]:
-    """The rows of that many findings. room: characters for the folder of their files."""
+    """The rows of that many findings, the first ones with what was seen. room: characters for their files' folder."""
     from rich.console import Group
     from rich.table import Table
 
@@ -100,10 +110,11 @@ def _findings(
     parts = [text("**What to fix, in this order**")]
     if seen["together"]:
         parts.append(text(seen["together"]))
-    for row in rows[:count]:
+    for at, row in enumerate(rows[:count]):
         facts = Table.grid(padding=(0, 2, 0, 0))
-        for label, fact in (("saves", row.saves), ("where", row.where), ("fix", row.fix)):
-            facts.add_row(label, text(fact))
+        for label, fact in (("saves", row.saves), ("seen", row.seen), ("where", row.where), ("fix", row.fix)):
+            if label != "seen" or at < explained:
+                facts.add_row(label, text(fact))
         finding = Table.grid(padding=(0, 1, 0, 0))
         finding.add_row(f"{row.finding.rank}.", Group(text(f"**{row.title}**"), facts))
         parts.append(finding)

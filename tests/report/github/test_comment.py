@@ -127,7 +127,7 @@ def test_a_finding_is_short_with_its_details_folded() -> None:
     assert "**`decode_token`: 5.70 ms an iteration, the GPU computes 20 % of it**" in text
     short = (
         "**1. The GPU waits for small kernels to be launched**\n"
-        "- up to 79 % of an iteration, 4.50 ms · `decode.py:31` in `step`; `:44` in `sample` · H01\n"
+        "- up to 79 % of an iteration: 4.50 ms · `decode.py:31` in `step`; `:44` in `sample` · H01\n"
         "- Fix: Replay the step as one CUDA graph\n\n"
     )
     assert f"{short}<details>\n<summary>" in text
@@ -169,7 +169,7 @@ def test_what_is_not_a_finding_is_folded_and_counted() -> None:
 def test_findings_after_the_fifth_get_a_line() -> None:
     text = comment.render(many(7))
     assert text.count("x = step(x)\n```\n") == 5
-    assert "\n6. Cause number 6: up to 79 % of an iteration, 4.50 ms, `part_6.py:6` (U006)\n7. Cause number 7: " in text
+    assert "\n6. Cause number 6: up to 79 % of an iteration: 4.50 ms, `part_6.py:6` (U006)\n7. Cause number 7: " in text
     assert "not fit" not in text
 
 

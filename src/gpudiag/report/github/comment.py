@@ -120,7 +120,7 @@ def _item(item: Mapping[str, Any], report: Report, folder: str) -> dict[str, Any
     finding: Finding = item["finding"]
     loops = {loop.id: loop for loop in report.run.loops}
     loop = words.loop_of(finding, loops)
-    fix = finding.remedies[0].title if finding.remedies else ""
+    fix = first_words.fix_line(finding.remedies[0]) if finding.remedies else ""
     same = first_words.as_line_of(first_words.same_lines(report.findings).get(finding.rank))
     return {
         **item,

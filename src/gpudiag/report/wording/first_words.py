@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -72,6 +73,7 @@ class FindingRow(NamedTuple):
     where: str
     fix: str
     saves: str
+    seen: str
 
 
 def heading(report: Report) -> str:
@@ -176,10 +178,21 @@ def rows(
         kernel = next((place.kernel for place in finding.where if place.kernel), "")
         part = parts.get(kernel, "") if finding.gain.basis == "kernel" else ""
         doubt = ", with low confidence" if finding.confidence == "low" else ""
-        fix = _in_order(finding, report.findings, fitting[0].title) if fitting else "see below"
+        fix = _in_order(finding, report.findings, fix_line(fitting[0])) if fitting else "see below"
         place = where(finding, loops, folder, same.get(finding.rank)) or _unplaced(report.run)
-        made.append(FindingRow(finding, escape.prose(finding.title), place, fix, f"{saves}{part}{doubt}"))
+        seen = escape.prose(_sentence(finding.message))
+        made.append(FindingRow(finding, escape.prose(finding.title), place, fix, f"{saves}{part}{doubt}", seen))
     return made
+
+
+def _sentence(text: str) -> str:
+    """The first sentence: a message begins with what was seen, how often and how large."""
+    return re.split(r"(?<=[.!?]) (?=[A-Z`])", text.strip(), maxsplit=1)[0]
+
+
+def fix_line(remedy: Remedy) -> str:
+    """The fix in one line, with what to write for it: ``Allow TF32: `torch.set_float32_matmul_precision("high")` ``."""
+    return f"{remedy.title}: {remedy.hint}" if remedy.hint else remedy.title
 
 
 def _in_order(finding: Finding, findings: Sequence[Finding], fix: str) -> str:

@@ -43,8 +43,25 @@ def headline(
         return f"no extra gain after {before} ({alone})"
     if more is not None and finding.gain.share < LITTLE:
         return f"nothing alone, {_word(finding.gain)} {pct(_then(finding.gain))} of {of} after {before}"
-    said = size(finding.gain, ranged=ranged)
-    return f"{said} of {_beside(finding, loops) or of}{_saved(finding, loops)}" if ranged else f"{said} of {of}"
+    if ranged:
+        return f"{_size(finding.gain, _beside(finding, loops) or of)}{_saved(finding, loops)}"
+    if finding.gain.uncertain:
+        return _size(finding.gain, of)
+    return f"{_word(finding.gain)} {pct(finding.gain.share)} of {of}"
+
+
+def _size(gain: Gain, of: str) -> str:
+    """`5.2 % to 38 % of an iteration, about 21 %`; where no range is known the figure alone."""
+    said, ends = f"{_word(gain)} {pct(gain.share)}", _ends(gain)
+    return f"{ends} of {of}, {said}" if ends else f"{said} of {of}"
+
+
+def _ends(gain: Gain) -> str:
+    """The interval of an expected gain, in words; empty where there is none, or its ends read alike."""
+    if gain.kind != "expected" or gain.interval is None:
+        return ""
+    least, most = (pct(end) for end in gain.interval)
+    return "" if least == most else f"{least} to {most}"
 
 
 def _whole(finding: Finding, loops: Mapping[int, Loop]) -> str:
@@ -63,11 +80,11 @@ def _beside(finding: Finding, loops: Mapping[int, Loop]) -> str:
 
 
 def _saved(finding: Finding, loops: Mapping[int, Loop]) -> str:
-    """`, 45.7 ms`: what the fix alone saves of an iteration; empty where the gain is not of a loop's time."""
+    """`: 45.7 ms`, what the fix alone saves of an iteration; empty where the gain is not of a loop's time."""
     gain = finding.gain
     if not loop_of(finding, loops) or not gain.before_ms or gain.after_ms is None:
         return ""
-    return f", {duration(gain.before_ms - gain.after_ms)}"
+    return f": {duration(gain.before_ms - gain.after_ms)}"
 
 
 def _more_than_leaf(finding: Finding, loops: Mapping[int, Loop]) -> str:
@@ -78,17 +95,6 @@ def _more_than_leaf(finding: Finding, loops: Mapping[int, Loop]) -> str:
         return ""
     part = f"**{plain(leaf_label(finding.leaf or ''))}**: {pct(leaf.share)}"
     return f" The fix saves more than its part of the time ({part}), because {vocabulary.ALSO[finding.also]}."
-
-
-def size(gain: Gain, *, ranged: bool = False) -> str:
-    """`about 57 %`, ranged `about 57 % (50 % to 61 %)`; where it may be nothing: `0 % to 41 %, perhaps 22 %`."""
-    said = f"{_word(gain)} {pct(gain.share)}"
-    if gain.kind != "expected" or gain.interval is None or not (ranged or gain.uncertain):
-        return said
-    least, most = (pct(end) for end in gain.interval)
-    if least == most:
-        return said
-    return f"{least} to {most}, {said}" if gain.uncertain else f"{said} ({least} to {most})"
 
 
 def _word(gain: Gain) -> str:

@@ -144,8 +144,8 @@ def test_a_fix_that_needs_another_names_it() -> None:
     later = samples.launch_bound_finding(rank=3, after=("S01", "S02", "S03"))
     report = samples.launch_bound().model_copy(update={"findings": (first, other_loop, later)})
     assert "| Replay the step as one CUDA graph |" in screen(report)
-    assert "| Once finding 1 is fixed: replay the step as one CUDA graph |" in screen(report)
-    assert "| Once findings 1 and 2 are fixed: replay" in screen(
+    assert "| Once finding 1 is fixed, replay the step as one CUDA graph |" in screen(report)
+    assert "| Once findings 1 and 2 are fixed, replay" in screen(
         report.model_copy(update={"findings": (first, samples.launch_bound_finding(rank=2, code="S02"), later)})
     )
 
@@ -154,7 +154,7 @@ def test_an_acronym_stays_one_after_another_fix() -> None:
     remedy = samples.GRAPHS.model_copy(update={"title": "NCCL first"})
     later = samples.launch_bound_finding(rank=2, code="H04", after=("H01",), remedies=(remedy,))
     report = samples.launch_bound().model_copy(update={"findings": (samples.launch_bound_finding(), later)})
-    assert "| Once finding 1 is fixed: NCCL first |" in screen(report)
+    assert "| Once finding 1 is fixed, NCCL first |" in screen(report)
 
 
 def test_without_python_a_place_not_recorded_gets_a_hint() -> None:

@@ -196,14 +196,14 @@ def fix_line(remedy: Remedy) -> str:
 
 
 def _in_order(finding: Finding, findings: Sequence[Finding], fix: str) -> str:
-    """`Once finding 1 is fixed: record …` where fixes of findings above it have to be made first; Markdown."""
+    """`Once finding 1 is fixed, record …` where fixes of findings above it have to be made first; Markdown."""
     first = [str(one.rank) for one in findings if one.code in finding.after and one.gain.loop == finding.gain.loop]
     if not first:
         return escape.prose(fix)
     noun = "finding" if len(first) == 1 else "findings"
     said = fix if fix[1:2].isupper() else f"{fix[:1].lower()}{fix[1:]}"  # an acronym stays one
     verb = "is" if len(first) == 1 else "are"
-    return escape.prose(f"Once {noun} {' and '.join(first)} {verb} fixed: {said}")
+    return escape.prose(f"Once {noun} {' and '.join(first)} {verb} fixed, {said}")
 
 
 def _unplaced(run: Run) -> str:

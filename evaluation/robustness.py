@@ -3,8 +3,8 @@
     python -m evaluation.robustness [--jobs N] [--only NAMES] [--all]
 
 For each constant of the loop finder (`loop_*` in rules/settings.yaml) that was judged or measured, times 0.75 and 1.25:
-in how many validation recordings of the wild corpus another iteration is found, or another first finding. Only where
-the iteration changes is the recording explained anew. --all takes the other settings too, which are always explained.
+in how many validation recordings of the wild corpus another iteration is found, or another first finding. Of a cosine
+its distance from 1 is moved. Only where the iteration changes is the recording explained anew. --all takes the other settings too, which are always explained.
 A move out of the range that a setting allows is left out.
 Results are appended to a file, so that a run that was stopped goes on; docs/robustness_of_constants.md is written from
 them.
@@ -72,8 +72,10 @@ def answers(label: Label, moves: Sequence[Move]) -> dict[Move, tuple[Loops, str]
 def _moved(move: Move) -> Library | None:
     """Return the rules with a constant moved; None where that leaves the range of the setting."""
     name, factor = move
+    setting = library().settings[name]
+    value = 1 - (1 - setting.value) * factor if setting.unit == "cosine" else setting.value * factor
     try:
-        return library().with_overrides({f"settings.{name}": library().setting_values[name] * factor})
+        return library().with_overrides({f"settings.{name}": value})
     except GpudiagError:
         return None
 
@@ -144,8 +146,8 @@ def page(rows: Iterable[dict[str, object]], names: Sequence[str]) -> str:
     head = ["constant", "moved", "recordings", "another iteration", "another first finding", "which"]
     what = (
         "Validation recordings of the wild corpus in which one constant, moved by a quarter, changes the answer. A move"
-        " out of the range of the constant is left out; `loop_alike` is a cosine, and a quarter more of it means that"
-        " iterations have to be alike to the last operation."
+        " out of the range of the constant is left out. A cosine says how alike two iterations are, 1 at most: its"
+        " distance from 1 is moved by a quarter."
     )
     return "\n\n".join([NOTICE, "# Robustness of constants", what, table(head, lines)]) + "\n"
 

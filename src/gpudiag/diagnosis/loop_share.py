@@ -40,8 +40,7 @@ def pauses(con: Connection) -> dict[int, Pauses]:
     """The pauses between iterations by loop; loops without any are left out."""
     rows = con.execute(
         """
-        select p.loop, p.occurrences, p.idle_ns,
-            p.idle_ns / (f.total_ns / greatest(1, f.devices) + p.outside_ns)
+        select p.loop, p.occurrences, p.idle_ns, paused_part(p.idle_ns, f.total_ns, f.devices, p.outside_ns)
         from loop_facts f
         join (
             select loop, count(distinct (process, occurrence)) // count(distinct process) as occurrences,

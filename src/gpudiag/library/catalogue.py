@@ -15,7 +15,7 @@ from gpudiag.library.remedy import RemedyText
 from gpudiag.library.rule_file import near
 from gpudiag.model import Frozen, Param, Rule, Text
 
-_RANGES = {"share": (0.0, 1.0), "times": (1.0, math.inf)}  # units that do not allow every value
+_RANGES = {"share": (0.0, 1.0), "cosine": (0.0, 1.0), "times": (1.0, math.inf)}  # units that do not allow every value
 
 
 class Capability(Frozen):

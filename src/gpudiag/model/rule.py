@@ -71,7 +71,7 @@ class Param(Frozen):
     """A threshold: its value, unit, source and reason. Users override the value by `CODE.name=value`."""
 
     value: float = Field(allow_inf_nan=False, description="the threshold, in that unit")
-    unit: Word = Field(description="ns, us, ms, bytes, share (0 to 1), times (1 or more), count, percent …")
+    unit: Word = Field(description="ns, us, ms, bytes, share and cosine (0 to 1), times (1 or more), count, percent …")
     source: Source | None = Field(
         default=None,
         description="where the value comes from: measured, ncu (a rule of Nsight Compute), docs (of a vendor or a "

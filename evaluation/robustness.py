@@ -4,8 +4,8 @@
 
 For each constant of the loop finder (`loop_*` in rules/settings.yaml) that was judged or measured, times 0.75 and 1.25:
 in how many validation recordings of the wild corpus another iteration is found, or another first finding. Of a cosine
-its distance from 1 is moved. Only where the iteration changes is the recording explained anew. --all takes the other settings too, which are always explained.
-A move out of the range that a setting allows is left out.
+its distance from 1 is moved. Only where the iteration changes is the recording explained anew. --all takes the other
+settings too, which are always explained. A move out of the range that a setting allows is left out.
 Results are appended to a file, so that a run that was stopped goes on; docs/robustness_of_constants.md is written from
 them.
 """

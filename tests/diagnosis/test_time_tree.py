@@ -134,7 +134,6 @@ def test_time_that_findings_claim_a_little_of_names_its_line() -> None:
     loop = report_of(recording(WILD / "hf_trainer_gpt2.param_norms")).run.loops[0]
     assert 0 < loop.tree["submitting"].claimed < 0.5 * loop.tree["submitting"].share
     [launching] = [one for one in loop.unclaimed if one.leaf == "submitting"]
-    assert launching.large
     assert (launching.where[0].function, launching.where[0].line) == ("run", 209)  # trainer.train()
     assert launching.where[0].share == pytest.approx(1, abs=0.05)
 

@@ -55,11 +55,12 @@ def with_trees(
 def explained(outcomes: Iterable[Outcome]) -> tuple[tuple[int, str, float], ...]:
     """Return what notes account for: loop, leaf of its time tree, part of the loop's time (0 to 1)."""
     return tuple(
-        (row["loop"], outcome.rule.explains, float(row["share"]))
+        (row["loop"], outcome.rule.explains, float(share))
         for outcome in outcomes
         if isinstance(outcome, Fired) and outcome.rule.explains
         for row in outcome.rows
-        if row.get("loop") is not None and isinstance(row.get("share"), int | float)
+        if row.get("loop") is not None
+        and isinstance(share := row.get("explained_share", row.get("share")), int | float)
     )
 
 

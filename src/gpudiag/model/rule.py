@@ -187,8 +187,8 @@ class Rule(Frozen):
     )
     explains: LeafName | None = Field(
         default=None,
-        description="hygiene only: the leaf of the time tree that its rows account for, each with `loop` and `share`: "
-        "no observation then says that nothing explains it",
+        description="hygiene only: the leaf of the time tree that its rows account for, each with `loop`, and with "
+        "`explained_share` or else `share` of the loop's time: no observation then says that nothing explains it",
     )
     role: Role | None = Field(default=None, description="hygiene only: what the report does with its notes")
     family: str = Field(default="", description="filled from the folder, not written in the file", exclude=True)

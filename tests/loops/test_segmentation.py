@@ -19,6 +19,9 @@ SETTINGS = library().setting_values
 names = st.sampled_from("abcdefgh")
 
 
+BATCH = "memcpy:host_to_device"  # of more than a few numbers
+
+
 def submitted(sequence: Sequence[str], pauses: Sequence[int] | None = None) -> Submissions:
     """Operations of 10 µs one after another; pauses: for how long the host launched nothing before each (ns).
 
@@ -33,7 +36,8 @@ def submitted(sequence: Sequence[str], pauses: Sequence[int] | None = None) -> S
     took = np.array([0 if "device_to_host" in name else 300 if name.startswith("tiny") else 1e4 for name in sequence])
     return Submissions(
         start, waited, start + 10_000, np.zeros(len(kind), np.int64), kind, pair, took,
-        tuple(kinds), tuple(kinds), roles, tuple("multi_tensor" in name for name in kinds), {},
+        tuple(kinds), tuple(kinds), roles, tuple("multi_tensor" in name for name in kinds),
+        np.flatnonzero([name == BATCH for name in sequence]), {},
     )  # fmt: skip
 
 
@@ -264,6 +268,31 @@ def test_a_kernel_that_some_iterations_run_marks_no_level() -> None:
         middle = chance.choice(["norm_grad", "norm_grad_long"])
         sequence += ["input", *["gemm", "gelu"] * 8, "loss", "gelu_grad", middle, *["gemm_grad"] * 8, "clip", "adam"]
     assert float(np.median(np.diff(begins(sequence)))) == 30
+
+
+def test_kernels_that_a_library_picks_by_size_make_no_level() -> None:
+    """Of as many kernels as lengths each marks a few batches; two of them are more than a fifth of a batch's own."""
+    chance, sequence = random.Random(3), []
+    for _ in range(80):
+        length = min(chance.randrange(12), chance.randrange(12))
+        sequence += ["gather", *["gemm", "gelu", "norm"] * 12, f"gemm_{length}", f"gemm_{length}_b"]
+    assert distances(sequence) == {39}
+
+
+def test_steps_with_an_input_each_are_the_iterations() -> None:
+    """A validation every so many steps, by kernels of which no name tells that they update weights."""
+    sequence = []
+    for steps in [20] * 8 + [3] + [20] * 6 + [60]:
+        step = [BATCH, *[f"fusion_{n}" for n in range(9)]]
+        sequence += [*step * steps, *[f"fusion_{n}" for n in (20, 21, 22)] * 4, "memcpy:device_to_host"]
+    assert float(np.median(np.diff(begins(sequence)))) == 10
+
+
+def test_slots_that_are_filled_together_stay_iterations() -> None:
+    """A pipeline of three slots waits for all of them before it fills them again."""
+    step = [BATCH, *"abcdefg", "memcpy:device_to_host"]
+    pauses = ([100_000_000, *[1] * 8, *[1] * 9, *[1] * 9]) * 30
+    assert float(np.median(np.diff(begins(step * 90, pauses)))) == len(step)
 
 
 def test_iterations_of_varying_work_are_found() -> None:

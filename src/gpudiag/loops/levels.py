@@ -43,6 +43,9 @@ class Division:
     """Whether each of the segments that were compared, evenly spread, is like the typical one."""
     votes: int = 1
     """How many markers propose a division into as many segments."""
+    own_votes: int = 1
+    """Of these the ones whose occurrences take turns with its own; none of products and convolutions, of which a library
+    picks another kernel for each size."""
     stump: int | None = None
     """The operation with which one more segment begins that the run, or the recording, did not end."""
 
@@ -69,6 +72,7 @@ def outermost(found: list[Division], events: Submissions, settings: Settings) ->
         if not (
             _is_check(typical, often, events, settings)
             or _is_epoch(typical, often, events, settings)
+            or _holds_fed(typical, often, events, settings)
             or _by_chance(level, typical, often, settings)
         ):
             break
@@ -77,6 +81,11 @@ def outermost(found: list[Division], events: Submissions, settings: Settings) ->
     if steps and not any(_updates(one, events) for one in level):
         level = steps
     level = level or [one for one in seldom if one.count == min(other.count for other in seldom)]
+    return _good(level, settings)
+
+
+def _good(level: list[Division], settings: Settings) -> list[Division]:
+    """The divisions of about the best quality."""
     best = max((one.quality for one in level), default=0.0)
     return [one for one in level if one.quality >= best - settings["loop_quality_spread"]]
 
@@ -114,20 +123,42 @@ def _is_epoch(outer: Division, finer: list[Division], events: Submissions, setti
     )
 
 
+def _holds_fed(outer: Division, finer: list[Division], events: Submissions, settings: Settings) -> bool:
+    """Return whether a level consists of many finer iterations that are more alike, each with an upload to work on.
+
+    A program whose optimizer has no name, as compiled by XLA, validates or logs every so many steps; a step's layers
+    and a solver's inner iterations are given no input.
+    """
+    if any(events.updates):
+        return False
+    for one in finer:
+        few = np.count_nonzero(one.content) < settings["loop_check_kinds"]
+        if one.count < settings["loop_check_every_few" if few else "loop_epoch_steps"] * outer.count:
+            continue
+        if one.quality <= outer.quality or one.coverage < settings["loop_check_coverage"] * outer.coverage:
+            continue
+        fed = np.unique(np.searchsorted(one.begins, events.fed, side="right"))
+        if np.count_nonzero(fed) >= settings["loop_alike_share"] * one.count:
+            return True
+    return False
+
+
 def _by_chance(level: list[Division], best: Division, finer: list[Division], settings: Settings) -> bool:
     """Return whether a level only shows in which iterations of a finer one some kernel runs.
 
     A library picks another kernel for another size: it marks some of the iterations, now one apart, now three. A level
-    of its own has more to tell it by, or holds as many of the finer one's each time, wherever these are said to begin.
+    of its own has more to tell it by, or holds as many of the finer one's each time, and more than one, wherever these
+    are said to begin.
     """
-    votes = max(one.votes for one in level)
+    votes = max(one.own_votes for one in _good(level, settings))
     regular: dict[int, bool] = {}
     for inner in finer:
         if inner.quality < best.quality or votes > settings["loop_chance_votes"] * inner.votes:
             continue
         held = np.diff(np.searchsorted(inner.begins, best.begins))
         if len(held):
-            as_many = np.bincount(held).max() >= settings["loop_alike_share"] * len(held)
+            times = np.bincount(held)
+            as_many = times.argmax() > 1 and times.max() >= settings["loop_alike_share"] * len(held)
             regular[inner.count] = regular.get(inner.count, False) or bool(as_many)
     return not all(regular.values())
 

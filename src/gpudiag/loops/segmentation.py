@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from gpudiag.loops.iteration_bounds import Ints, Settings
 from gpudiag.loops.levels import Division, Marker, outermost
-from gpudiag.loops.submissions import Floats, Submissions
+from gpudiag.loops.submissions import PRODUCTS, Floats, Submissions
 
 # Bounds on the cost of a search, not thresholds.
 _SEGMENTS = 300  # of a division that are compared, evenly spread
@@ -95,7 +95,8 @@ def _from_pause_to_pause(division: Division, events: Submissions, settings: Sett
     together = np.diff(after)
     many = int(np.median(together))
     regular = np.count_nonzero(together == many) >= settings["loop_alike_share"] * len(together)
-    if not regular or many > settings["loop_joined"]:
+    simple = np.count_nonzero(division.content) < settings["loop_check_kinds"]
+    if not (regular and simple) or many > settings["loop_joined"]:
         return division
     first = [0] if after[0] == many else []
     return replace(
@@ -143,8 +144,17 @@ def _divisions(events: Submissions, settings: Settings) -> list[Division]:
         }.values():
             one = _judged(events, marker, begins, settings)
             if one and one.alike >= settings["loop_alike_share"] and one.coverage >= settings["min_coverage"]:
-                found.append(replace(one, votes=len(group)))
+                own = [at for other, at in group if other.call or events.roles[other.kind] not in PRODUCTS]
+                agreeing = sum(_in_turn(begins, at, settings) for at in own)
+                found.append(replace(one, votes=len(group), own_votes=agreeing))
     return found
+
+
+def _in_turn(one: Ints, other: Ints, settings: Settings) -> bool:
+    """Return whether two markers of as many occurrences take turns, as in one iteration; else it is chance."""
+    least = settings["loop_alike_share"] * (len(one) - 1)
+    ahead, behind = (first[:-1] <= second[:-1] for first, second in ((one, other), (other, one)))
+    return bool(max((ahead & (other[:-1] < one[1:])).sum(), (behind & (one[:-1] < other[1:])).sum()) >= least)
 
 
 def _proposed(events: Submissions, settings: Settings) -> Iterator[tuple[Marker, Ints]]:

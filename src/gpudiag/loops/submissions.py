@@ -50,6 +50,8 @@ class Submissions:
     """The role of each kind's kernel, as the rules library names it; empty for none."""
     updates: tuple[bool, ...]
     """Whether each kind's kernel updates parameters, as the rules library knows it: an optimizer's."""
+    fed: Ints
+    """The operations that upload more than a few numbers, ascending: what an iteration works on."""
     calls: dict[str, Ints]
     """Calls that wait or allocate, by thread and name → the operations that come next, ascending."""
 
@@ -71,7 +73,8 @@ class Submissions:
         fields = ("start", "waited", "done", "thread", "kind", "pair", "ns")
         arrays = {name: getattr(self, name)[first:last] for name in fields}
         calls = {name: at[(at >= first) & (at < last)] - first for name, at in self.calls.items()}
-        return replace(self, **arrays, calls=calls)
+        fed = self.fed[(self.fed >= first) & (self.fed < last)] - first
+        return replace(self, **arrays, fed=fed, calls=calls)
 
 
 def read(con: Connection, process: int, settings: Settings, *, by_thread: bool = True) -> Submissions:
@@ -84,24 +87,23 @@ def read(con: Connection, process: int, settings: Settings, *, by_thread: bool =
         """
         select a.id as call, a.start, a."end" as called, o."end" as done, o."end" - o.start as ns, a.thread,
                coalesce(o.name, -1) as name,
-               enum_code(o.kind) as what, coalesce(enum_code(o.copy_kind), -1) as direction
-        from gpu_op o join api_call a on a.id = o.api_call where o.process = ? order by a.start, a.id, o."end"
+               enum_code(o.kind) as what, coalesce(enum_code(o.copy_kind), -1) as direction,
+               coalesce(o.copy_kind = $upload and o.bytes >= $least, false)::int as fed
+        from gpu_op o join api_call a on a.id = o.api_call where o.process = $process
+        order by a.start, a.id, o."end"
         """,
-        [process],
+        {"process": process, "upload": UPLOAD, "least": settings["loop_fed_bytes"]},
     ).fetchnumpy()
-    call, start, called, done, thread, name, what, direction, ns = (
+    call, start, called, done, thread, name, what, direction, ns, fed = (
         np.asarray(rows[column], dtype=np.int64)
-        for column in ("call", "start", "called", "done", "thread", "name", "what", "direction", "ns")
+        for column in ("call", "start", "called", "done", "thread", "name", "what", "direction", "ns", "fed")
     )
     updates = np.isin(name, con.execute(_UPDATING).fetchnumpy()["id"]).astype(np.int64)
     first = np.flatnonzero(np.append(True, call[1:] != call[:-1])[: len(call)])
     together = np.diff(np.append(first, len(call)))
     if len(first) < len(call):
-        done, ns, updates = (
-            np.maximum.reduceat(done, first),
-            np.add.reduceat(ns, first),
-            np.maximum.reduceat(updates, first),
-        )
+        done, updates, fed = (np.maximum.reduceat(column, first) for column in (done, updates, fed))
+        ns = np.add.reduceat(ns, first)
         start, called, thread, name, what, direction = (
             column[first] for column in (start, called, thread, name, what, direction)
         )
@@ -125,6 +127,7 @@ def read(con: Connection, process: int, settings: Settings, *, by_thread: bool =
         tuple(short for _, short, _, _ in named),
         tuple(role for _, _, role, _ in named),
         tuple(updates for _, _, _, updates in named),
+        np.flatnonzero(fed),
         _calls(con, process, start),
     )
 

@@ -44,7 +44,7 @@ class Division:
     votes: int = 1
     """How many markers propose a division into as many segments."""
     own_votes: int = 1
-    """Of these the ones whose occurrences take turns with its own; none of products and convolutions, of which a library
+    """Of these the ones whose occurrences take turns with its own; no products and convolutions, of which a library
     picks another kernel for each size."""
     stump: int | None = None
     """The operation with which one more segment begins that the run, or the recording, did not end."""

@@ -288,6 +288,14 @@ def test_steps_with_an_input_each_are_the_iterations() -> None:
     assert float(np.median(np.diff(begins(sequence)))) == 10
 
 
+def test_a_day_of_hours_that_are_read_one_by_one_is_no_iteration() -> None:
+    """Every day some values are picked and read for a log; each hour is an upload and what is computed of it."""
+    hour = [BATCH, *["fft", "multiply", "stack"] * 8]
+    day = [*hour * 24, *["sort", "pick", "memcpy:device_to_host"] * 6]
+    assert distances(day * 10) <= {len(hour), len(hour) + 18}
+    assert float(np.median(np.diff(begins(day * 10)))) == len(hour)
+
+
 def test_slots_that_are_filled_together_stay_iterations() -> None:
     """A pipeline of three slots waits for all of them before it fills them again."""
     step = [BATCH, *"abcdefg", "memcpy:device_to_host"]

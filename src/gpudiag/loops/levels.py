@@ -118,24 +118,28 @@ def _is_epoch(outer: Division, finer: list[Division], events: Submissions, setti
         and one.coverage >= settings["loop_check_coverage"] * outer.coverage
         and _updates(one, events)
         and one.votes >= settings["loop_chance_votes"] * outer.votes
-        and not np.where(one.content == 0, outer.content, 0.0)[updates].any()
+        and not _added(one, outer)[updates].any()
         for one in finer
     )
 
 
 def _holds_fed(outer: Division, finer: list[Division], events: Submissions, settings: Settings) -> bool:
-    """Return whether a level consists of many finer iterations that are more alike, each with an upload to work on.
+    """Return whether a level consists of many finer iterations, each with an upload to work on, that are more alike, or
+    to which the level adds little.
 
     A program whose optimizer has no name, as compiled by XLA, validates or logs every so many steps; a step's layers
-    and a solver's inner iterations are given no input.
+    and a solver's inner iterations are given no input. Where all are alike they may be chunks of one input.
     """
     if any(events.updates):
         return False
     for one in finer:
         few = np.count_nonzero(one.content) < settings["loop_check_kinds"]
-        if one.count < settings["loop_check_every_few" if few else "loop_epoch_steps"] * outer.count:
+        alike = one.quality <= outer.quality
+        if one.count < settings["loop_check_every_few" if few or alike else "loop_epoch_steps"] * outer.count:
             continue
-        if one.quality <= outer.quality or one.coverage < settings["loop_check_coverage"] * outer.coverage:
+        if one.coverage < settings["loop_check_coverage"] * outer.coverage:
+            continue
+        if alike and not _is_little(_added(one, outer), outer, events, settings):
             continue
         fed = np.unique(np.searchsorted(one.begins, events.fed, side="right"))
         if np.count_nonzero(fed) >= settings["loop_alike_share"] * one.count:
@@ -170,8 +174,6 @@ def _is_check(outer: Division, finer: list[Division], events: Submissions, setti
     but what it fills with the values to read, and unlike what follows the last layer it multiplies no matrices.
     """
     kinds = len(events.names)
-    total = np.bincount(events.kind, weights=events.ns, minlength=kinds)
-    each = total / np.maximum(np.bincount(events.kind, minlength=kinds), 1)
     read_back, uploaded = (np.array([way in name for name in events.names]) for way in (COPY_BACK, UPLOAD))
     graphs, copies = (np.array([name.startswith(kind) for name in events.short]) for kind in (GRAPH, COPIES))
     soon = _soon_read(read_back, events, settings)
@@ -186,14 +188,29 @@ def _is_check(outer: Division, finer: list[Division], events: Submissions, setti
         often = inner.count >= settings["loop_check_every_few" if few else "loop_check_every"] * outer.count
         if not (often and inner.coverage >= settings["loop_check_coverage"] * outer.coverage):
             continue
-        new = np.where(inner.content == 0, outer.content, 0.0)
-        little = new.sum() <= max(settings["loop_check_few"], settings["loop_check_operations"] * outer.size)
-        little &= (new * each).sum() <= settings["loop_check_share"] * max((outer.content * each).sum(), 1.0)
-        if not little or new[step].any() or not _for_reading(new, copies, soon, events, settings):
+        new = _added(inner, outer)
+        if not _is_little(new, outer, events, settings) or new[step].any():
+            continue
+        if not _for_reading(new, copies, soon, events, settings):
             continue
         if 0 < _read(new, read_back, outer, events) <= settings["loop_check_reads"]:
             return True
     return False
+
+
+def _added(inner: Division, outer: Division) -> Floats:
+    """How many operations of each kind a level has that its finer iterations have not."""
+    return np.where(inner.content == 0, outer.content, 0.0)
+
+
+def _is_little(new: Floats, outer: Division, events: Submissions, settings: Settings) -> bool:
+    """Return whether what a level adds is few operations of little time."""
+    kinds = len(events.names)
+    total = np.bincount(events.kind, weights=events.ns, minlength=kinds)
+    each = total / np.maximum(np.bincount(events.kind, minlength=kinds), 1)
+    few = new.sum() <= max(settings["loop_check_few"], settings["loop_check_operations"] * outer.size)
+    whole = max((outer.content * each).sum(), 1.0)
+    return bool(few and (new * each).sum() <= settings["loop_check_share"] * whole)
 
 
 def _soon_read(read_back: NDArray[np.bool_], events: Submissions, settings: Settings) -> NDArray[np.bool_]:

@@ -25,17 +25,19 @@ BATCH = "memcpy:host_to_device"  # of more than a few numbers
 def submitted(sequence: Sequence[str], pauses: Sequence[int] | None = None) -> Submissions:
     """Operations of 10 µs one after another; pauses: for how long the host launched nothing before each (ns).
 
-    A product of matrices is called gemm; the time of copies back does not count. What begins with `tiny` takes 300 ns.
+    A product of matrices is called gemm; the time of copies back does not count. What begins with `tiny` takes 300 ns,
+    with `viewer` belongs to a thread of its own.
     """
     kinds = sorted(set(sequence))
     kind = np.array([kinds.index(name) for name in sequence], dtype=np.int64)
     pair = np.unique(kind * (len(kinds) + 1) + np.append(kind[1:], len(kinds)), return_inverse=True)[1]
     waited = np.array(pauses if pauses is not None else [1] * len(kind), dtype=np.int64)
+    thread = np.array([name.startswith("viewer") for name in sequence], dtype=np.int64)
     start = np.cumsum(waited + 10_000)
     roles = tuple("product" if name.startswith("gemm") else "" for name in kinds)
     took = np.array([0 if "device_to_host" in name else 300 if name.startswith("tiny") else 1e4 for name in sequence])
     return Submissions(
-        start, waited, start + 10_000, np.zeros(len(kind), np.int64), kind, pair, took,
+        start, waited, start + 10_000, thread, kind, pair, took,
         tuple(kinds), tuple(kinds), roles, tuple("multi_tensor" in name for name in kinds),
         np.flatnonzero([name == BATCH for name in sequence]), {},
     )  # fmt: skip
@@ -294,6 +296,23 @@ def test_a_day_of_hours_that_are_read_one_by_one_is_no_iteration() -> None:
     day = [*hour * 24, *["sort", "pick", "memcpy:device_to_host"] * 6]
     assert distances(day * 10) <= {len(hour), len(hour) + 18}
     assert float(np.median(np.diff(begins(day * 10)))) == len(hour)
+
+
+def test_an_iteration_of_reinforcement_learning_also_collects_data() -> None:
+    """Sixteen updates on what was collected are one iteration with it, unlike steps and a validation after them."""
+    update = ["forward", "loss", "backward", "multi_tensor_adam"]
+    iteration = [*["move", "reward", "reset"] * 5, *update * 16]
+    assert distances(iteration * 12) == {len(iteration)}
+    epoch = [*update * 16, *["forward", "loss"] * 4, "memcpy:device_to_host"]
+    assert float(np.median(np.diff(begins(epoch * 12)))) == len(update)
+
+
+def test_a_thread_beside_the_loop_is_no_level_of_it() -> None:
+    chance, sequence = random.Random(4), []
+    step = ["input", *["gemm", "gelu"] * 12, "loss", *["gemm_grad", "gelu_grad"] * 12, "multi_tensor_adam"]
+    for _ in range(30):
+        sequence += [*step * chance.choice([6, 7, 7, 8]), *[f"viewer_{part}" for part in "abcdef"]]
+    assert float(np.median(np.diff(begins(sequence)))) == len(step)
 
 
 def test_slots_that_are_filled_together_stay_iterations() -> None:

@@ -73,6 +73,7 @@ def outermost(found: list[Division], events: Submissions, settings: Settings) ->
             _is_check(typical, often, events, settings)
             or _is_epoch(typical, often, events, settings)
             or _holds_fed(typical, often, events, settings)
+            or _is_beside(typical, often, events, settings)
             or _by_chance(level, typical, often, settings)
         ):
             break
@@ -107,8 +108,8 @@ def _updates(division: Division, events: Submissions) -> bool:
 def _is_epoch(outer: Division, finer: list[Division], events: Submissions, settings: Settings) -> bool:
     """Return whether a level consists of many training steps of one kind, and of what updates no weights between them.
 
-    A validation every so many steps repeats as well as the steps do. A step that updates several networks has few
-    updates; in reinforcement learning an iteration also collects data, so that its updates cover too little of it.
+    A validation every so many steps repeats as well as the steps do, and runs mostly their kernels. A step that updates
+    several networks has few updates; in reinforcement learning an iteration also collects data, by kernels of its own.
     """
     if not _updates(outer, events):
         return False
@@ -119,8 +120,29 @@ def _is_epoch(outer: Division, finer: list[Division], events: Submissions, setti
         and _updates(one, events)
         and one.votes >= settings["loop_chance_votes"] * outer.votes
         and not _added(one, outer)[updates].any()
+        and max(_shares(_added(one, outer), outer, events)) <= settings["loop_epoch_share"]
         for one in finer
     )
+
+
+def _is_beside(outer: Division, finer: list[Division], events: Submissions, settings: Settings) -> bool:
+    """Return whether all that a level adds to finer iterations but little comes from threads that have no part in them.
+
+    A viewer that draws now and then, or a thread that answers requests, is no part of the training step beside it.
+    """
+    places = np.zeros(len(events.names), dtype=np.int64)
+    places[events.kind] = events.thread
+    for inner in finer:
+        if inner.quality < outer.quality - settings["loop_quality_spread"]:
+            continue
+        if _updates(outer, events) and not _updates(inner, events):
+            continue  # what a thread for the backward pass does is half of a step
+        added, within = _added(inner, outer), np.isin(places, places[inner.content > 0])
+        if max(_shares(added, outer, events)) > settings["most_share"]:
+            continue
+        if added[~within].any() and _is_little(np.where(within, added, 0.0), outer, events, settings):
+            return True
+    return False
 
 
 def _holds_fed(outer: Division, finer: list[Division], events: Submissions, settings: Settings) -> bool:
@@ -205,12 +227,18 @@ def _added(inner: Division, outer: Division) -> Floats:
 
 def _is_little(new: Floats, outer: Division, events: Submissions, settings: Settings) -> bool:
     """Return whether what a level adds is few operations of little time."""
+    operations, time = _shares(new, outer, events)
+    few = operations <= settings["loop_check_operations"] or new.sum() <= settings["loop_check_few"]
+    return few and time <= settings["loop_check_share"]
+
+
+def _shares(new: Floats, outer: Division, events: Submissions) -> tuple[float, float]:
+    """The parts of a level's operations and of their GPU time that are new in it."""
     kinds = len(events.names)
     total = np.bincount(events.kind, weights=events.ns, minlength=kinds)
     each = total / np.maximum(np.bincount(events.kind, minlength=kinds), 1)
-    few = new.sum() <= max(settings["loop_check_few"], settings["loop_check_operations"] * outer.size)
     whole = max((outer.content * each).sum(), 1.0)
-    return bool(few and (new * each).sum() <= settings["loop_check_share"] * whole)
+    return float(new.sum() / max(outer.size, 1.0)), float((new * each).sum() / whole)
 
 
 def _soon_read(read_back: NDArray[np.bool_], events: Submissions, settings: Settings) -> NDArray[np.bool_]:

@@ -65,6 +65,12 @@ def test_pauses_that_take_much_stand_in_the_loops_line() -> None:
     assert "pauses" not in first_words.loop_line(loop.model_copy(update={"paused_share": 0.04})).text
 
 
+def test_a_bar_of_a_loop_with_pauses_holds_them() -> None:
+    line = first_words.loop_line(step(computing=0.6, submitting=0.4).model_copy(update={"paused_share": 0.5}))
+    assert line.bar == "█" * 9 + "░" * 6 + "▒" * 15
+    assert first_words.legend([line]) == "█ computing · ░ idle · ▒ pauses between iterations"
+
+
 def test_parts_too_small_to_name_are_summed_up() -> None:
     line = first_words.loop_line(step(computing=0.985, submitting=0.009, sync=0.006))
     assert (line.rest, len(line.bar)) == ("1.5 % not computing", first_words.BAR)

@@ -105,11 +105,11 @@ def test_findings_without_room_are_counted() -> None:
     text = shown(with_findings(30))
     listed = len(re.findall(r"^ ?\d+\. ", text, re.MULTILINE))
     assert listed >= 4
-    assert f"{30 - listed} more findings." in text
+    assert f"{30 - listed} more findings with --full." in text
 
 
 def test_the_only_finding_without_room_is_named() -> None:
-    assert "\n2. The GPU waits for small kernels to be launched\n" in shown(with_findings(2), height=20)
+    assert "1 more finding with --full: The GPU waits for small kernels to be launched." in shown(with_findings(2), height=20)
 
 
 def test_work_outside_the_loop_is_said_where_it_is_much() -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 PROMPT = 2  # lines that a shell takes when the report has been printed
 FOLDER = len("Paths are relative to .")
-ASCII = str.maketrans({"█": "#", "▓": "=", "░": ".", "·": "|", "µ": "u", "…": "~", "–": "-", "×": "x"})
+ASCII = str.maketrans({"█": "#", "▓": "=", "░": ".", "▒": ":", "·": "|", "µ": "u", "…": "~", "–": "-", "×": "x"})
 MORE = "All details: the same command with `--full`, or `-o report.html` for a browser."
 
 
@@ -36,13 +36,15 @@ def show(report: Report, stream: TextIO, width: int | None = None, height: int |
 
 
 def _fitted(seen: Mapping[str, Any], lines: int, console: Console) -> str:
-    """The report with as many findings as there are lines for, and what was seen of as many of them as still fits."""
+    """The report with as many findings as there are lines for, and what was seen of as many of them as still fits: of
+    the first always.
+    """
     count = max(1, len(seen["all_rows"]))
-    text = _text(seen, count, 0, console)
+    text = _text(seen, count, 1, console)
     while count > 1 and text.count("\n") > lines:
         count -= 1
-        text = _text(seen, count, 0, console)
-    for explained in range(count, 0, -1):
+        text = _text(seen, count, 1, console)
+    for explained in range(count, 1, -1):
         longer = _text(seen, count, explained, console)
         if longer.count("\n") <= lines:
             return longer
@@ -126,10 +128,9 @@ def _findings(
 
 
 def _hidden(rows: Sequence[Any]) -> str:
-    """Name the only finding that there was no room for, or count them."""
-    if len(rows) > 1:
-        return f"{plural(len(rows), 'more finding')}."
-    return f"{rows[0].finding.rank}\\. **{rows[0].title}**"
+    """Count the findings that there was no room for; the only one is named."""
+    said = f"{plural(len(rows), 'more finding')} with `--full`"
+    return f"{said}." if len(rows) > 1 else f"{said}: {rows[0].title}."
 
 
 def _for(console: Console, source: str) -> str:

@@ -23,9 +23,9 @@ ROWS = 8  # findings that get a row
 LISTED = 3  # places of a finding that are all listed; of more the first is, and the others are counted
 KERNELS = 3  # named where there is no loop
 PAUSED = 0.1  # part of a loop's time that its pauses take, from which on its line says so
-GLYPHS = {"compute": "█", "exposed_communication": "▓", "exposed_copy": "▓"}
+GLYPHS = {"compute": "█", "exposed_communication": "▓", "exposed_copy": "▓", "pauses": "▒"}
 IDLE = "░"
-CELLS = {"█": "computing", "▓": "moving data", IDLE: "idle"}
+CELLS = {"█": "computing", "▓": "moving data", IDLE: "idle", "▒": "pauses between iterations"}
 NO_PLACE = "not recorded"
 COMPUTING = ("computing", "compute")  # in the time tree, and in the budget of older reports
 
@@ -128,9 +128,12 @@ def loop_line(loop: Loop) -> LoopLine:
     if (other := sum(share for _, share, _ in rest) - sum(share for _, share, _ in named)) >= words.SMALLEST:
         texts.append(f"{pct(other)} {'other' if named else 'not computing'}")
     text = f"{_time(loop)}, the GPU computes {pct(busy)} of it" if parts else _time(loop)
+    drawn = [("compute", busy), *((key, share) for key, share, _ in rest)]
     if (paused := loop.paused_share or 0.0) >= PAUSED:
         text += f"; pauses between iterations take {pct(paused)} of the loop's time"
-    return LoopLine(text, _bar([("compute", busy), *((key, share) for key, share, _ in rest)]), JOINT.join(texts))
+        whole = sum(share for _, share in drawn)
+        drawn.append(("pauses", whole * paused / (1 - paused) if paused < 1 else whole))
+    return LoopLine(text, _bar(drawn), JOINT.join(texts))
 
 
 def devices(run: Run) -> list[str]:

@@ -109,7 +109,9 @@ def test_findings_without_room_are_counted() -> None:
 
 
 def test_the_only_finding_without_room_is_named() -> None:
-    assert "1 more finding with --full: The GPU waits for small kernels to be launched." in shown(with_findings(2), height=20)
+    assert "1 more finding with --full: The GPU waits for small kernels to be launched." in shown(
+        with_findings(2), height=20
+    )
 
 
 def test_work_outside_the_loop_is_said_where_it_is_much() -> None:

@@ -128,19 +128,22 @@ def _is_epoch(outer: Division, finer: list[Division], events: Submissions, setti
 def _is_beside(outer: Division, finer: list[Division], events: Submissions, settings: Settings) -> bool:
     """Return whether all that a level adds to finer iterations but little comes from threads that have no part in them.
 
-    A viewer that draws now and then, or a thread that answers requests, is no part of the training step beside it.
+    A viewer that draws now and then, or a thread that answers requests, is no part of the training step beside it; a
+    thread that copies its input is.
     """
     places = np.zeros(len(events.names), dtype=np.int64)
     places[events.kind] = events.thread
+    copies = np.array([name.startswith(COPIES) for name in events.short])
     for inner in finer:
-        if inner.quality < outer.quality - settings["loop_quality_spread"]:
+        few = np.count_nonzero(inner.content) < settings["loop_check_kinds"]
+        if few or inner.quality < outer.quality - settings["loop_quality_spread"]:
             continue
         if _updates(outer, events) and not _updates(inner, events):
             continue  # what a thread for the backward pass does is half of a step
         added, within = _added(inner, outer), np.isin(places, places[inner.content > 0])
         if max(_shares(added, outer, events)) > settings["most_share"]:
             continue
-        if added[~within].any() and _is_little(np.where(within, added, 0.0), outer, events, settings):
+        if added[~within & ~copies].any() and _is_little(np.where(within, added, 0.0), outer, events, settings):
             return True
     return False
 

@@ -298,7 +298,7 @@ def test_a_day_of_hours_that_are_read_one_by_one_is_no_iteration() -> None:
     assert float(np.median(np.diff(begins(day * 10)))) == len(hour)
 
 
-def test_an_iteration_of_reinforcement_learning_also_collects_data() -> None:
+def test_an_iteration_may_collect_data_and_update_many_times() -> None:
     """Sixteen updates on what was collected are one iteration with it, unlike steps and a validation after them."""
     update = ["forward", "loss", "backward", "multi_tensor_adam"]
     iteration = [*["move", "reward", "reset"] * 5, *update * 16]

@@ -44,7 +44,7 @@ class Division:
     votes: int = 1
     """How many markers propose a division into as many segments."""
     own_votes: int = 1
-    """Of these the ones whose occurrences take turns with its own; no products and convolutions, of which a library
+    """Of these the ones whose occurrences alternate with its own; no products and convolutions, of which a library
     picks another kernel for each size."""
     stump: int | None = None
     """The operation with which one more segment begins that the run, or the recording, did not end."""
@@ -224,7 +224,7 @@ def _is_check(outer: Division, finer: list[Division], events: Submissions, setti
 
 
 def _added(inner: Division, outer: Division) -> Floats:
-    """How many operations of each kind a level has that its finer iterations have not."""
+    """The operations of each kind that a level has and its finer iterations have not, counted."""
     return np.where(inner.content == 0, outer.content, 0.0)
 
 

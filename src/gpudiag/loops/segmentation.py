@@ -145,13 +145,13 @@ def _divisions(events: Submissions, settings: Settings) -> list[Division]:
             one = _judged(events, marker, begins, settings)
             if one and one.alike >= settings["loop_alike_share"] and one.coverage >= settings["min_coverage"]:
                 own = [at for other, at in group if other.call or events.roles[other.kind] not in PRODUCTS]
-                agreeing = sum(_in_turn(begins, at, settings) for at in own)
+                agreeing = sum(_alternate(begins, at, settings) for at in own)
                 found.append(replace(one, votes=len(group), own_votes=agreeing))
     return found
 
 
-def _in_turn(one: Ints, other: Ints, settings: Settings) -> bool:
-    """Return whether two markers of as many occurrences take turns, as in one iteration; else it is chance."""
+def _alternate(one: Ints, other: Ints, settings: Settings) -> bool:
+    """Return whether two markers of as many occurrences alternate, as in one iteration; else it is chance."""
     least = settings["loop_alike_share"] * (len(one) - 1)
     ahead, behind = (first[:-1] <= second[:-1] for first, second in ((one, other), (other, one)))
     return bool(max((ahead & (other[:-1] < one[1:])).sum(), (behind & (one[:-1] < other[1:])).sum()) >= least)

@@ -50,7 +50,7 @@ def _main(con: Connection, process: int, settings: Settings, *, late: bool) -> t
     if found is None and _threads(con, process) > 1:  # a pool may hand the same work to any of its threads
         events = submissions.read(con, process, settings, by_thread=False)
         return events, _of(con, process, events, settings, pooled=True)
-    if found and found.division.votes < settings["loop_marked_share"] * np.count_nonzero(found.division.content):
+    if found and found.division.votes < settings["loop_marked_share"] * found.division.kinds:
         # What hardly anything marks may be a few iterations, of lengths for each of which a library has other kernels.
         by_role = submissions.read(con, process, {**settings, "loop_kernels_a_role": 0})
         finer = _of(con, process, by_role, settings)

@@ -54,6 +54,11 @@ class Division:
         return len(self.begins)
 
     @property
+    def kinds(self) -> int:
+        """Count the kinds of operations of the typical segment."""
+        return int(np.count_nonzero(self.content))
+
+    @property
     def quality(self) -> float:
         return min(1.0, self.coverage) * self.alike
 
@@ -131,11 +136,10 @@ def _is_beside(outer: Division, finer: list[Division], events: Submissions, sett
     A viewer that draws now and then, or a thread that answers requests, is no part of the training step beside it; a
     thread that copies its input is.
     """
-    places = np.zeros(len(events.names), dtype=np.int64)
-    places[events.kind] = events.thread
+    places = events.thread_of_kind
     copies = np.array([name.startswith(COPIES) for name in events.short])
     for inner in finer:
-        few = np.count_nonzero(inner.content) < settings["loop_check_kinds"]
+        few = inner.kinds < settings["loop_check_kinds"]
         if few or inner.quality < outer.quality - settings["loop_quality_spread"]:
             continue
         if _updates(outer, events) and not _updates(inner, events):
@@ -158,7 +162,7 @@ def _holds_fed(outer: Division, finer: list[Division], events: Submissions, sett
     if any(events.updates):
         return False
     for one in finer:
-        few = np.count_nonzero(one.content) < settings["loop_check_kinds"]
+        few = one.kinds < settings["loop_check_kinds"]
         alike = one.quality <= outer.quality
         if one.count < settings["loop_check_every_few" if few or alike else "loop_epoch_steps"] * outer.count:
             continue
@@ -207,7 +211,7 @@ def _is_check(outer: Division, finer: list[Division], events: Submissions, setti
     for_tests = np.bincount(events.kind, weights=inside & soon, minlength=kinds) >= settings["loop_alike_share"] * held
     step = (uploaded & ~for_tests) | np.array(events.updates) | np.array([role in PRODUCTS for role in events.roles])
     for inner in finer:
-        few = np.count_nonzero(inner.content) < settings["loop_check_kinds"]
+        few = inner.kinds < settings["loop_check_kinds"]
         if copies[inner.content > 0].all() or (few and graphs[inner.content > 0].any()):
             continue  # a step computes; and nothing tells graphs apart, of which it may launch several
         often = inner.count >= settings["loop_check_every_few" if few else "loop_check_every"] * outer.count
@@ -237,11 +241,8 @@ def _is_little(new: Floats, outer: Division, events: Submissions, settings: Sett
 
 def _shares(new: Floats, outer: Division, events: Submissions) -> tuple[float, float]:
     """The parts of a level's operations and of their GPU time that are new in it."""
-    kinds = len(events.names)
-    total = np.bincount(events.kind, weights=events.ns, minlength=kinds)
-    each = total / np.maximum(np.bincount(events.kind, minlength=kinds), 1)
-    whole = max((outer.content * each).sum(), 1.0)
-    return float(new.sum() / max(outer.size, 1.0)), float((new * each).sum() / whole)
+    whole = max(float(outer.content @ events.mean_ns), 1.0)
+    return float(new.sum() / max(outer.size, 1.0)), float(new @ events.mean_ns / whole)
 
 
 def _soon_read(read_back: NDArray[np.bool_], events: Submissions, settings: Settings) -> NDArray[np.bool_]:

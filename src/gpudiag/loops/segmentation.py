@@ -95,7 +95,7 @@ def _from_pause_to_pause(division: Division, events: Submissions, settings: Sett
     together = np.diff(after)
     many = int(np.median(together))
     regular = np.count_nonzero(together == many) >= settings["loop_alike_share"] * len(together)
-    simple = np.count_nonzero(division.content) < settings["loop_check_kinds"]
+    simple = division.kinds < settings["loop_check_kinds"]
     if not (regular and simple) or many > settings["loop_joined"]:
         return division
     first = [0] if after[0] == many else []

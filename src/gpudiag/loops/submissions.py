@@ -68,6 +68,20 @@ class Submissions:
         """The GPU time of all operations before each one, and at the end of all (ns)."""
         return np.append(0.0, np.cumsum(self.ns))
 
+    @cached_property
+    def mean_ns(self) -> Floats:
+        """The mean GPU time of the operations of each kind (ns)."""
+        kinds = len(self.names)
+        total = np.bincount(self.kind, weights=self.ns, minlength=kinds)
+        return np.asarray(total / np.maximum(np.bincount(self.kind, minlength=kinds), 1))
+
+    @cached_property
+    def thread_of_kind(self) -> Ints:
+        """The thread that launches each kind; of those that any of a pool launches, one of them."""
+        found = np.zeros(len(self.names), dtype=np.int64)
+        found[self.kind] = self.thread
+        return found
+
     def part(self, first: int, last: int) -> Submissions:
         """Return the operations from `first` up to `last`, with the calls among them."""
         fields = ("start", "waited", "done", "thread", "kind", "pair", "ns")

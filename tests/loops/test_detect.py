@@ -264,6 +264,14 @@ def test_an_iteration_takes_what_those_analysed_take() -> None:
     assert loops(case)[0]["iteration_ns"] > 120_000
 
 
+def test_a_long_loop_is_analysed_where_it_is_typical() -> None:
+    """A solver needs as long for its last twenty time steps as for the sixty before them."""
+    case = launched(100, 100, *STEP)
+    fast, slow = ({"name": "step", "duration": every - 1, "every": every} for every in (100, 300))
+    case["nvtx_range"] = [{**fast, "start": 0, "repeat": 60}, {**slow, "start": 6_000, "repeat": 20}]
+    assert loops(case, max_ops=40)[0]["iteration_ns"] == pytest.approx(loops(case)[0]["iteration_ns"], rel=0.2)
+
+
 def test_iterations_of_a_loop_never_overlap() -> None:
     case = launched(20, 10, ("gemm()", 1, 5, 100))
     case["nvtx_range"] = ranges(20, "step", every=10, duration=9)

@@ -225,6 +225,23 @@ def test_a_measurement_that_uploads_zeros_to_fill_is_no_step() -> None:
     assert float(np.median(np.diff(begins(sequence)))) == len(step)
 
 
+def test_a_time_step_is_more_than_what_its_solver_reads() -> None:
+    """Each inner iteration reads five dot products back; a time step sets up, solves in forty and sums its result."""
+    inner = ["product", "update", *["dot", "memcpy:device_to_host"] * 3, "spmv", *["dot", "memcpy:device_to_host"] * 2]
+    step = ["assemble", "start", *inner * 40, "sum", "memcpy:device_to_host"]
+    assert distances(step * 30) == {len(step)}
+
+
+def test_kernels_tried_for_a_new_shape_are_no_level() -> None:
+    """Every sixteenth step adds a penalty; a library tries its algorithms once, for as long as sixty steps."""
+    step = [BATCH, *["tiny_conv", "tiny_act", "tiny_norm"] * 20, "multi_tensor"]
+    penalty = ["tiny_double_conv", "tiny_double_act", "multi_tensor"]
+    tried = [f"try{n % 10}" for n in range(320)]
+    run = step * 16 + tried + penalty + (step * 16 + penalty) * 8 + step * 8
+    assert min(distances(run)) == len(step)
+    assert len(begins(run)) > 100
+
+
 def test_what_a_solver_begins_with_is_no_test() -> None:
     """Each time step sets its borders, solves in a hundred iterations, and reads the residual back."""
     solve = ["spmv", "dot", "update", "dot", "direction"] * 100

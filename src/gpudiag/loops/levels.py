@@ -121,7 +121,7 @@ def _is_epoch(outer: Division, finer: list[Division], events: Submissions, setti
     updates = np.array(events.updates)
     return any(
         one.count >= settings["loop_epoch_steps"] * outer.count
-        and one.coverage >= settings["loop_check_coverage"] * outer.coverage
+        and _holds_most(one, outer, events, settings)
         and _updates(one, events)
         and one.votes >= settings["loop_chance_votes"] * outer.votes
         and not _added(one, outer)[updates].any()
@@ -166,7 +166,7 @@ def _holds_fed(outer: Division, finer: list[Division], events: Submissions, sett
         alike = one.quality <= outer.quality
         if one.count < settings["loop_check_every_few" if few or alike else "loop_epoch_steps"] * outer.count:
             continue
-        if one.coverage < settings["loop_check_coverage"] * outer.coverage:
+        if not _holds_most(one, outer, events, settings):
             continue
         if alike and not _is_little(_added(one, outer), outer, events, settings):
             continue
@@ -205,7 +205,8 @@ def _is_check(outer: Division, finer: list[Division], events: Submissions, setti
     kinds = len(events.names)
     read_back, uploaded = (np.array([way in name for name in events.names]) for way in (COPY_BACK, UPLOAD))
     graphs, copies = (np.array([name.startswith(kind) for name in events.short]) for kind in (GRAPH, COPIES))
-    soon = _soon_read(read_back, events, settings)
+    ahead = _ahead_of_read(read_back, events)
+    soon = ahead <= settings["loop_check_few"]
     inside = np.arange(len(events)) >= outer.begins[1]  # the set-up may lie in the first segment
     held = np.bincount(events.kind, weights=inside, minlength=kinds)
     for_tests = np.bincount(events.kind, weights=inside & soon, minlength=kinds) >= settings["loop_alike_share"] * held
@@ -215,16 +216,29 @@ def _is_check(outer: Division, finer: list[Division], events: Submissions, setti
         if copies[inner.content > 0].all() or (few and graphs[inner.content > 0].any()):
             continue  # a step computes; and nothing tells graphs apart, of which it may launch several
         often = inner.count >= settings["loop_check_every_few" if few else "loop_check_every"] * outer.count
-        if not (often and inner.coverage >= settings["loop_check_coverage"] * outer.coverage):
+        if not (often and _holds_most(inner, outer, events, settings)):
             continue
         new = _added(inner, outer)
         if not _is_little(new, outer, events, settings) or new[step].any():
             continue
-        if not _for_reading(new, copies, soon, events, settings):
+        reads = float(inner.content[read_back].sum())  # it may read so often that something is read soon anywhere
+        at_once = soon & (reads * ahead <= max(settings["most_share"] * inner.size, reads))
+        if not _for_reading(new, copies, at_once, events, settings):
             continue
         if 0 < _read(new, read_back, outer, events) <= settings["loop_check_reads"]:
             return True
     return False
+
+
+def _holds_most(inner: Division, outer: Division, events: Submissions, settings: Settings) -> bool:
+    """Return whether finer iterations hold most of a level's GPU time, or of what its typical segment takes.
+
+    A library that tries its algorithms for a new shape does so within one segment of the level, between the finer ones.
+    """
+    least = settings["loop_check_coverage"]
+    together = np.minimum(outer.content, inner.content * (inner.count / outer.count))
+    typical = outer.content @ events.mean_ns
+    return bool(inner.coverage >= least * outer.coverage or together @ events.mean_ns >= least * typical)
 
 
 def _added(inner: Division, outer: Division) -> Floats:
@@ -245,11 +259,11 @@ def _shares(new: Floats, outer: Division, events: Submissions) -> tuple[float, f
     return float(new.sum() / max(outer.size, 1.0)), float(new @ events.mean_ns / whole)
 
 
-def _soon_read(read_back: NDArray[np.bool_], events: Submissions, settings: Settings) -> NDArray[np.bool_]:
-    """Return which operations have a copy back among the few that follow them. read_back: of each kind."""
-    reads = np.append(np.flatnonzero(read_back[events.kind]), len(events) + settings["loop_check_few"] + 1)
+def _ahead_of_read(read_back: NDArray[np.bool_], events: Submissions) -> Ints:
+    """Return how many operations after each the next copy back comes. read_back: of each kind."""
+    reads = np.append(np.flatnonzero(read_back[events.kind]), 2 * len(events) + 1)
     places = np.arange(len(events))
-    return np.asarray(reads[np.searchsorted(reads, places)] - places <= settings["loop_check_few"])
+    return np.asarray(reads[np.searchsorted(reads, places)] - places)
 
 
 def _for_reading(

@@ -130,6 +130,19 @@ def test_a_copy_that_only_enqueues_costs_a_launch() -> None:
     assert fixed(case, "run_async", api_calls=ids(case, 0)) == pytest.approx(N * (400 + 1 + 50 + 1), rel=0.02)
 
 
+def test_a_wait_right_after_an_asynchronous_copy_goes_too() -> None:
+    """A framework copies back, waits, handles what it read for 300 and launches the next kernel of 200."""
+    case = loop(
+        600,
+        [row("cudaLaunchKernel", 0, 5, 600, label="k"), row("cudaMemcpyAsync", 5, 10, 600, label="c"),
+         row("cudaStreamSynchronize", 15, 240, 600)],
+        [kernel("k", 2, 200, 600), copy("c", 203, 50, 600, src_kind="device", dst_kind="pinned", bytes=2_750_000,
+                                        copy_kind="device_to_host")],
+    )  # fmt: skip
+    left = fixed(case, "run_async", gpu_ops=ids(case, 1, table="gpu_op"))
+    assert left == pytest.approx(N * 360, rel=0.05), "the host sets the pace: 345 of its own, a launch and a copy"
+
+
 def test_without_the_copy_its_time_and_its_call_go() -> None:
     case = copying("pageable", 5_500_000)
     # The launch reaches the GPU after 6, the kernel, 2 until the host sees it, host work.

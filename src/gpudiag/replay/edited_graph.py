@@ -163,6 +163,14 @@ def started_by(edited: EditedGraph, calls: Ints) -> Ints:
     return np.flatnonzero(np.isin(edited.graph.record.ops.call, calls))
 
 
+def waits_after(edited: EditedGraph, calls: Ints) -> Ints:
+    """The waits that come right after these calls, in order."""
+    record = edited.graph.record.calls
+    after = np.unique(calls[(calls >= 0) & (calls + 1 < len(record))]) + 1
+    waits: Ints = after[(record.kind[after] == SYNC) & (record.thread[after] == record.thread[after - 1])]
+    return waits
+
+
 def link_time(edited: EditedGraph, ops: Ints) -> Floats:
     """Return how long the copies take at the rate of their device's link (ns)."""
     copies = edited.graph.record.ops

@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from gpudiag.replay.edges import NEVER, EdgeKind
-from gpudiag.replay.edited_graph import COPY, SYNC, EditedGraph, EditTargets, link_time, prefetched, started_by
+from gpudiag.replay.edited_graph import (
+    COPY,
+    SYNC,
+    EditedGraph,
+    EditTargets,
+    link_time,
+    prefetched,
+    started_by,
+    waits_after,
+)
 from gpudiag.replay.edits.edit_spec import IDLE_AFTER, IDLE_BEFORE, IDLE_IN_CALL, IDLE_LAUNCHING, EditSpec
 from gpudiag.replay.trace import Ints
 
@@ -48,7 +57,7 @@ def _pin(edited: EditedGraph, chosen: EditTargets) -> None:
     edited.no_wait(calls)
     edited.cost(calls, edited.usual_launch())
     # Frameworks wait for an upload that nobody asked to be asynchronous.
-    waits = _waits_after(edited, ops.call[copies[ops.direction[copies] == 1]])
+    waits = waits_after(edited, ops.call[copies[ops.direction[copies] == 1]])
     edited.no_wait(waits)
     edited.cost(waits, 0.0)
 
@@ -80,7 +89,7 @@ def _batch_copies(edited: EditedGraph, chosen: EditTargets) -> None:
     edited.duration[segments[edited.duration[segments] < edited.settings["cpu_phase_ns"]]] = 0.0
     edited.no_wait(calls)
     edited.cost(calls, 0.0)
-    waits = _waits_after(edited, record.ops.call[ops])
+    waits = waits_after(edited, record.ops.call[ops])
     _, last = np.unique(
         record.iteration_of_call[waits][::-1], return_index=True
     )  # one wait an iteration serves them all
@@ -152,11 +161,3 @@ def _past(edited: EditedGraph, copies: Ints) -> list[tuple[int, int]]:
             if position >= 0:
                 added.append((int(graph.op[stay[position]]), int(graph.op[copy])))
     return added
-
-
-def _waits_after(edited: EditedGraph, calls: Ints) -> Ints:
-    """The waits that come right after these calls, in order."""
-    record = edited.graph.record.calls
-    after = np.unique(calls[(calls >= 0) & (calls + 1 < len(record))]) + 1
-    waits: Ints = after[(record.kind[after] == SYNC) & (record.thread[after] == record.thread[after - 1])]
-    return waits

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpudiag.replay.edited_graph import ALLOCATING, SYNC, EditedGraph, EditTargets, but_launches, started_by
+from gpudiag.replay.edited_graph import (
+    ALLOCATING,
+    COPY,
+    SYNC,
+    EditedGraph,
+    EditTargets,
+    but_launches,
+    started_by,
+    waits_after,
+)
 from gpudiag.replay.edits.edit_spec import IDLE_AFTER, IDLE_IN_CALL, EditSpec
 
 
@@ -42,14 +51,17 @@ DROP_CALL = EditSpec(
 
 
 def _run_async(edited: EditedGraph, chosen: EditTargets) -> None:
-    """The call only enqueues: it costs what a launch costs."""
+    """The call only enqueues: it costs what a launch costs, and frameworks no longer wait for their copies."""
     edited.no_wait(chosen.calls)
     edited.cost(chosen.calls, edited.usual_launch())
+    waits = waits_after(edited, chosen.calls[edited.graph.record.calls.kind[chosen.calls] == COPY])
+    edited.no_wait(waits)
+    edited.cost(waits, 0.0)
 
 
 RUN_ASYNC = EditSpec(
     "run_async",
-    "the selected calls wait for nothing and cost the host a launch",
+    "the selected calls wait for nothing and cost the host a launch; a wait right after a copy goes with it",
     _run_async,
     idle_bound=(IDLE_IN_CALL, IDLE_AFTER),
     also="host_ahead",

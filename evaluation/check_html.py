@@ -184,8 +184,10 @@ def works(page: Any) -> Iterator[str]:
         text = page.evaluate("navigator.clipboard.readText()")
         if text.strip() != page.locator("main pre").first.inner_text().strip():
             yield "copying gives another text"
-    if page.locator(".timeline:visible").count():
-        timeline, said = page.locator(".timeline:visible").first, page.locator(".timeline output:visible").first
+    timelines = page.locator(".timeline:visible").filter(has=page.locator(".lane-gpu, .lane-stream"))
+    if timelines.count():
+        timeline = timelines.first
+        said = timeline.locator("output")
         whole = said.inner_text()
         timeline.locator(".lanes").focus()
         page.keyboard.press("+")

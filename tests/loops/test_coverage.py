@@ -122,7 +122,7 @@ def run(coverage_: float | None, *, mode: str = "iterations", **outside: float) 
             run(0.97, before_ms=2, after_ms=1),
             "The loop holds 97 % of the GPU's work; 2.0 % came before, 1.0 % after.",
         ),
-        (run(0.75, between_ms=5), "The loop holds 75 % of the GPU's work; 25 % came in between."),
+        (run(0.75, between_ms=5), "The loop holds 75 % of the GPU's work; 25 % came between iterations."),
         (run(1.0, mode="run"), ""),
         (
             run(1.0, mode="run").model_copy(update={"loops": ()}),

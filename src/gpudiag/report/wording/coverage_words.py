@@ -37,7 +37,11 @@ def _rest(coverage: float, run: Run) -> str:
     """Name where the rest of the work lies, so far as it would show in print."""
     if run.outside is None:
         return ""
-    places = {"before": run.outside.before_ms, "in between": run.outside.between_ms, "after": run.outside.after_ms}
+    places = {
+        "before": run.outside.before_ms,
+        "between iterations": run.outside.between_ms,
+        "after": run.outside.after_ms,
+    }
     outside = sum(places.values())
     shares = {place: (1 - coverage) * ms / outside for place, ms in places.items() if ms}
     named = [(pct(share), place) for place, share in shares.items() if share >= _LEAST]

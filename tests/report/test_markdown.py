@@ -99,6 +99,12 @@ def test_many_loops_are_counted_not_listed() -> None:
     assert "7 more loops, 28 % of all steady time" in text
 
 
+def test_a_long_loop_says_how_many_iterations_are_analysed() -> None:
+    text = markdown.render(with_loops(loop(1, 1.0, iterations=89, analysed_iterations=26), loop(2, 1.0)))
+    assert "`loop_1`: 89 iterations, 26 of them analysed, 100 % of all steady time." in text
+    assert "`loop_2`: 10 iterations, 100 % of all steady time." in text
+
+
 def test_a_loop_with_a_finding_is_shown_however_small() -> None:
     finding = samples.launch_bound_finding(gain=Gain(kind="expected", basis="loop", loop=9, share=0.5))
     report = with_loops(*(loop(n, 0.30 if n < 3 else 0.01) for n in range(10)))

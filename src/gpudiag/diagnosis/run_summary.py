@@ -151,12 +151,13 @@ def _given(loops: Sequence[Loop], iteration_times: Mapping[str, float]) -> dict[
 
 
 def _counts(con: Connection) -> dict[int, dict[str, Any]]:
-    """Each loop's launches and CUDA calls an iteration, and the deciles of its iterations."""
+    """Each loop's launches and CUDA calls an iteration, its deciles, and how many iterations are analysed."""
     rows = con.execute(
         """
-        select f.loop, f.kernels_per_iteration, coalesce(c.calls, 0) / f.iterations, coalesce(c.most, 0) / f.iterations,
+        select f.loop, if(f.iterations < l.steady_iterations, f.iterations, null), f.kernels_per_iteration,
+               coalesce(c.calls, 0) / f.iterations, coalesce(c.most, 0) / f.iterations,
                [d / 1e6 for d in quantile_cont(t."end" - t.start, [0.1, 0.5, 0.9])], coalesce(b.bytes, 0) / f.iterations
-        from loop_facts f join analysed_iteration t using (loop)
+        from loop_facts f join analysed_iteration t using (loop) join loop l on l.id = f.loop
         left join (
             select loop, sum(calls) as calls, max(calls) as most
             from (select loop, thread, count(*) as calls from call group by loop, thread) group by loop
@@ -166,13 +167,14 @@ def _counts(con: Connection) -> dict[int, dict[str, Any]]:
     ).fetchall()
     return {
         loop: {
+            "analysed_iterations": analysed,
             "launches": launches,
             "calls": calls,
             "thread_calls": most,
             "deciles_ms": tuple(deciles),
             "copied_bytes": _possible(copied),
         }
-        for loop, launches, calls, most, deciles, copied in rows
+        for loop, analysed, launches, calls, most, deciles, copied in rows
     }
 
 

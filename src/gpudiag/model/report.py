@@ -63,7 +63,10 @@ class Loop(Frozen):
     source: Literal["nvtx", "period", "unknown"] = Field(
         description="how it was found: by an NVTX range, by repeating kernels, or not: then it is all steady work"
     )
-    iterations: int
+    iterations: int = Field(description="after warm-up")
+    analysed_iterations: int | None = Field(
+        default=None, description="of these: the ones that the figures are of; null where it is all of them"
+    )
     processes: int = Field(default=1, description="that run this loop")
     iteration_ms: float = Field(description="under the profiler")
     iteration_ms_unprofiled: float | None = Field(

@@ -106,6 +106,13 @@ def test_a_timeline_and_a_kernel_profile_are_explained_together() -> None:
     assert report.run.loops and report.run.kernels
 
 
+def test_healthy_recordings_of_different_runs_are_no_healthy_run() -> None:
+    apart = [recording(CAPTURES / name / "healthy") for name in ("healthy_stream_triad", "healthy_gemm_loop")]
+    verdict = explain(apart).verdict
+    assert verdict.state == "cannot_tell"
+    assert verdict.text.startswith("The files were recorded at different times. Explain each by itself")
+
+
 def test_an_export_without_gpu_work_says_why_it_cannot_tell(export: Path, tmp_path: Path) -> None:
     stripped = tmp_path / "run.sqlite"
     stripped.write_bytes(export.read_bytes())

@@ -179,6 +179,9 @@ def priced_report(
     if verdict.state == "healthy" and evaluation.doubts:
         reason = f"No known fault was found, but that does not mean that all is well. {evaluation.doubts[0]}"
         verdict = Verdict(state="cannot_tell", text=reason)
+    apart = run_summary.apart(con)
+    if verdict.state == "healthy" and apart:
+        verdict = Verdict(state="cannot_tell", text=f"{apart[0].title}. {run_summary.EACH_ALONE}")
     verdict = loop_share.qualified(verdict, run, library.setting_values)
     named = {rule.code for rule in clear} | {item.code for item in evaluation.suppressed}
     report = Report(
@@ -198,7 +201,7 @@ def priced_report(
             *verdicts.unreplayed(run, doubts),
             *iteration_time_check.notes(run.loops),
             *run_summary.uneven(con, library),
-            *run_summary.apart(con),
+            *apart,
         ),
         titles={code: library.by_code[code].id.replace("-", " ") for code in sorted(named)},
     )

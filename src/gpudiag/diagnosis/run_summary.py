@@ -29,6 +29,7 @@ ONLY_A_TIMELINE = (
     "What the program does with the GPU, and what keeps it waiting, only a timeline tells: record one with"
     " `nsys profile`, and explain it with this beside it."
 )
+EACH_ALONE = "Explain each by itself, or compare them with `gpudiag diff`."
 KERNELS = 30
 NAMED = 3
 
@@ -255,7 +256,7 @@ def apart(con: Connection) -> tuple[Note, ...]:
         return ()
     text = (
         f"By their clocks these were not recorded at the same time: {_some([file for (file,) in rows])}. If they are no"
-        " parts of one run, explain each by itself, or compare them with `gpudiag diff`."
+        f" parts of one run, {EACH_ALONE[:1].lower()}{EACH_ALONE[1:]}"
     )
     return (Note(code="APART", title="The files were recorded at different times", text=text, severity="high"),)
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from gpudiag import remote
 from gpudiag.errors import GpudiagError
+from gpudiag.ingest import registry
+from gpudiag.ingest.file_kind import HEAD
 
 _TRACES = (".json", ".json.gz", ".json.xz", ".json.zst")
 _EXPORTS = (".sqlite", ".sqlite.gz", ".sqlite.xz", ".sqlite.zst")
@@ -39,8 +41,20 @@ def _traces(path: Path) -> list[Path]:
         path / name
         for name in names
         # nsys leaves the export of a report beside it: the same recording, and faster to read
-        if name.endswith((*_TRACES, *_EXPORTS)) or (name.endswith(_REPORTS) and name.rpartition(".")[0] not in exported)
+        if (name.endswith((*_TRACES, *_EXPORTS)) and not _is_other_json(path / name))
+        or (name.endswith(_REPORTS) and name.rpartition(".")[0] not in exported)
     ]
+
+
+def _is_other_json(path: Path) -> bool:
+    """Return whether a file is JSON that no profiler wrote, such as settings beside the recordings."""
+    if path.suffix != ".json" or path.name.endswith(".trace.json") or remote.address(path):
+        return False
+    try:
+        with path.open("rb") as file:
+            return registry.kind_of(file.read(HEAD)) is None
+    except OSError:
+        return False  # it is named when it is read
 
 
 def _is_recording(name: str) -> bool:

@@ -80,7 +80,7 @@ def of_text(text: str) -> str | None:
         return (
             _TRACE
             if re.search(r'"ph"\s*:', start)
-            else "this is JSON, but neither a trace nor, by its name, a saved report (.json)"
+            else "this is JSON, but neither a trace of torch.profiler nor a report that `explain` saved"
         )
     if re.match(r"<(!doctype\s+html|html|head|body)\b", start, re.IGNORECASE):
         return _WEB_PAGE

@@ -55,6 +55,13 @@ def test_the_traces_of_a_folder_are_ranks_of_one_job(tmp_path: Path) -> None:
     assert found.findings[0].code.startswith("N")
 
 
+def test_other_json_in_a_folder_of_traces_is_left_out(tmp_path: Path) -> None:
+    rank(tmp_path / "a.pt.trace.json.gz", 0, 0)
+    (tmp_path / "settings.json").write_text('{"learning_rate": 0.1}')
+    (tmp_path / "b.json").write_bytes(gzip.decompress(rank(tmp_path.parent / "b.json.gz", 1, 600).read_bytes()))
+    assert [Path(item.file).name for item in report(tmp_path).inputs] == ["a.pt.trace.json.gz", "b.json"]
+
+
 def test_a_rank_that_recorded_more_steps_is_joined_all_the_same(tmp_path: Path) -> None:
     paths = [rank(tmp_path / "a.json.gz", 0, 0), rank(tmp_path / "b.json.gz", 1, 600, range(14))]
     found = report(*paths)

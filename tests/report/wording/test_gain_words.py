@@ -26,7 +26,7 @@ def together(*findings: Finding, loops: tuple[Loop, ...] = (loop(),)) -> str:
 def test_fixes_of_one_loop_say_what_they_leave() -> None:
     said = "Gains can overlap: with both fixed, an iteration takes about 5.00 ms instead of 10.0 ms."
     assert together(finding(1, 7.0), finding(2, 5.0)) == said
-    assert "with all 3 fixed, an iteration takes about 4.00 ms" in together(
+    assert "with all 3 findings fixed, an iteration takes about 4.00 ms" in together(
         finding(1, 7.0), finding(2, 5.0), finding(3, 4.0)
     )
 
@@ -42,6 +42,14 @@ def test_a_fix_that_only_an_experiment_prices_does_not_count() -> None:
     unknown = finding(2, None, "test_needed")
     assert together(finding(1, 7.0), unknown) == ""
     assert "takes about 5.00 ms" in together(finding(1, 7.0), unknown, finding(3, 5.0))
+
+
+def test_a_fix_that_adds_nothing_to_those_above_is_not_counted() -> None:
+    same = finding(2, 7.0, cumulative_before_ms=7.0)
+    assert together(finding(1, 7.0), same) == ""
+    assert "with findings 1 and 3 fixed, an iteration takes about 5.00 ms" in together(
+        finding(1, 7.0), same, finding(3, 5.0, cumulative_before_ms=7.0)
+    )
 
 
 def test_with_an_upper_bound_it_is_the_best_case() -> None:
@@ -90,7 +98,7 @@ def test_fixes_that_leave_everything_are_not_summed_up() -> None:
 def test_a_fix_that_helps_only_after_others_says_of_what() -> None:
     late = finding(2, 5.0, share=0.001, cumulative_before_ms=7.0)
     said = gain_words.headline(late, {1: loop()}, "those above", ranged=True)
-    assert said == "nothing alone, about 20 % of an iteration after those above"
+    assert said == "only after those above: about 20 % of an iteration"
 
 
 def test_the_sentence_stands_below_the_rows() -> None:

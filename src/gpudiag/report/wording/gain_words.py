@@ -42,7 +42,7 @@ def headline(
     if more is not None and more < LITTLE:
         return f"no extra gain after {before} ({alone})"
     if more is not None and finding.gain.share < LITTLE:
-        return f"nothing alone, {_word(finding.gain)} {pct(_then(finding.gain))} of {of} after {before}"
+        return f"only after {before}: {_word(finding.gain)} {pct(_then(finding.gain))} of {of}"
     if ranged:
         return f"{_size(finding.gain, _beside(finding, loops) or of)}{_saved(finding, loops)}"
     if finding.gain.uncertain:
@@ -112,6 +112,7 @@ def together(findings: Sequence[Finding], loops: Mapping[int, Loop]) -> str:
     The loop's time is the one that its own line gives, so without the pauses that a finding may be about as well.
     """
     counted = [one for one in findings if loop_of(one, loops) and one.gain.cumulative_after_ms is not None]
+    counted = [one for one in counted if (more := _more(one)) is None or more >= LITTLE]
     per_loop = Counter(one.gain.loop for one in counted)
     if max(per_loop.values(), default=0) < 2:
         return ""
@@ -134,9 +135,9 @@ def together(findings: Sequence[Finding], loops: Mapping[int, Loop]) -> str:
 
 
 def _named(ranks: Sequence[int], count: int) -> str:
-    """Name the findings that count, of so many: `both`, `all 3`, `the first 2`, or those by their ranks."""
+    """Name the findings that count, of so many: `both`, `all 3 findings`, `the first 2`, or those by their ranks."""
     if len(ranks) == count:
-        return "both" if count == 2 else f"all {count}"
+        return "both" if count == 2 else f"all {count} findings"
     if ranks == list(range(1, len(ranks) + 1)):
         return f"the first {len(ranks)}"
     return f"findings {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"

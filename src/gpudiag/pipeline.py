@@ -155,7 +155,7 @@ def priced_report(
     from gpudiag.diagnosis import verdict as verdicts
     from gpudiag.diagnosis.kernel_causes import with_causes
     from gpudiag.diagnosis.rank import rank
-    from gpudiag.model import Report, Tool, Verdict
+    from gpudiag.model import Report, Tool
     from gpudiag.replay.gains import GainCalculator
 
     of_job, shown_job = job.judged(con, library) if job else ([], None)
@@ -176,12 +176,8 @@ def priced_report(
     if verdict.state == "healthy" and run.kernels and not run.loops:
         verdict = verdicts.unless_blind(verdict, run, evaluation.not_evaluated, library.rules, library.setting_values)
     clear, not_evaluated = _found_nothing(con, library, evaluation, run)
-    if verdict.state == "healthy" and evaluation.doubts:
-        reason = f"No known fault was found, but that does not mean that all is well. {evaluation.doubts[0]}"
-        verdict = Verdict(state="cannot_tell", text=reason)
     apart = run_summary.apart(con)
-    if verdict.state == "healthy" and apart:
-        verdict = Verdict(state="cannot_tell", text=f"{apart[0].title}. {run_summary.EACH_ALONE}")
+    verdict = verdicts.unless_doubted(verdict, evaluation.doubts, apart)
     verdict = loop_share.qualified(verdict, run, library.setting_values)
     named = {rule.code for rule in clear} | {item.code for item in evaluation.suppressed}
     report = Report(

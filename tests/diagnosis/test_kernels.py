@@ -17,7 +17,8 @@ VIEWS = (
     "kernel_match", "kernel_use", "loop_phase", "idle_interval", "loop_gpu_op", "transfer", "loop_budget", "loop_facts",
     "loop_pause",
     "device_state", "readback_range",
-    "device_link", "kernel_roofline", "kernel_waves", "kernel_wait", "call_sample", "loop_sample", "call_place",
+    "device_link", "kernel_roofline", "kernel_waves", "kernel_wait", "call_sample", "loop_sample",
+    "backward_stretch", "call_place",
     "framework_seen",
     "kernel_facts", "smi_gpu", "python_function_time",
 )  # fmt: skip

@@ -100,3 +100,34 @@ def test_idle_intervals_lead_to_lines_and_must_exist() -> None:
         ends = row_check.id_ends(con, {"idle_interval"})
         [(count,)] = con.execute("select count(*) from idle_interval").fetchall()
     assert ends["idle_intervals"] == count > 0
+
+
+AUTOGRAD = {"function": "_engine_run_backward", "file": "/v/site-packages/torch/autograd/graph.py", "line": 800}
+
+
+def trained(forward: int, backward: int) -> Case:
+    """A thread that calls so often from line 11, then waits on line 12 for one without Python that calls so often."""
+    calls = [{"name": "cudaLaunchKernel", "start": 10 * n, "duration": 5} for n in range(forward + backward)]
+    for call in calls[forward:]:
+        call["thread"] = 1
+    stacks = [{"time": call["start"] + 1, "frames": [LIBRARY, frame(11)]} for call in calls[:forward]]
+    stacks += [{"time": 10 * forward - 2, "frames": [AUTOGRAD, LIBRARY, frame(12)]}]
+    threads = [{"name": "main"}, {"name": "pt_autograd_0", "tid": 2}]
+    return {"thread": threads, "iteration": [iterations(1, 1000)], "api_call": calls, "py_sample": stacks}
+
+
+def test_calls_of_a_backward_pass_are_placed_where_it_began() -> None:
+    places_ = found(trained(2, 8), ON_CALLS, {"api_calls": list(range(10))})
+    assert [(place.line, place.share, place.backward) for place in places_] == [(12, 0.8, True), (11, 0.2, None)]
+
+
+def test_a_line_comes_before_the_backward_pass_of_it() -> None:
+    places_ = found(trained(3, 7), ON_CALLS, {"api_calls": list(range(10))})
+    assert [(place.line, place.share) for place in places_] == [(11, 0.3), (12, 0.7)]
+
+
+def test_calls_of_a_thread_without_python_are_no_share_of_a_line() -> None:
+    case = trained(3, 7)
+    case["py_sample"] = case["py_sample"][:-1]
+    [place] = found(case, ON_CALLS, {"api_calls": list(range(10))})
+    assert (place.line, place.share) == (11, 0.3)

@@ -14,7 +14,9 @@ with copied as (
   select
     api_call,
     max("end") as until,
-    min(copy_kind) as copy_kind
+    min(copy_kind) as copy_kind,
+    -- an asynchronous copy never waits where no memory is pageable: one that returns late was done by chance
+    bool_and(src_kind in ('pinned', 'device') and dst_kind in ('pinned', 'device')) as asynchronous
   from analysed_gpu_op
   where kind = 'memcpy' and api_call is not null
   group by api_call
@@ -37,4 +39,5 @@ select
   c.id in (select id from sending) as sends
 from call c
 left join copied o on o.api_call = c.id
-where c.kind in ('sync', 'alloc', 'free', 'host_alloc') or (c.kind = 'copy' and o.until <= c."end");
+where c.kind in ('sync', 'alloc', 'free', 'host_alloc')
+  or (c.kind = 'copy' and o.until <= c."end" and not (contains(c.name, 'Async') and coalesce(o.asynchronous, false)));

@@ -60,7 +60,8 @@ planned as (
 ),
 -- Code that is unloaded in the iterations that load it belongs to a plan, a handle or a module that is made each
 -- time:
--- what a compiler makes stays. All calls of such a stretch serve it, also those that allocate its memory.
+-- what a compiler makes stays, but for JAX, which unloads what it compiled for a function that is gone. All calls of
+-- such a stretch serve it, also those that allocate its memory.
 reloading as (
   select
     loop,
@@ -68,6 +69,7 @@ reloading as (
     thread
   from call
   where regexp_matches(name, '^cu(da)?(Module|Library)(Load|Unload)')
+    and not exists (from framework_seen where framework = 'jax')
   group by loop, iteration, thread
   having 2 * count(*) filter (contains(name, 'Unload')) >= count(*) filter (not contains(name, 'Unload'))
     and count(*) filter (not contains(name, 'Unload')) > 0

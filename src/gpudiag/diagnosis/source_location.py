@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 
+from gpudiag.diagnosis.callers.backward_pass import backward
 from gpudiag.diagnosis.callers.call_operators import UNKNOWN, operators
 from gpudiag.model import Place, Rule
 from gpudiag.model.finding import MOST_PLACES
@@ -16,12 +17,21 @@ from gpudiag.replay.edits import registry
 from gpudiag.text.format import clean
 
 Connection = duckdb.DuckDBPyConnection
-_Line = tuple[str, int | None, str | None, float | None]
 _Votes = tuple[str, int | None, str | None, int]
 """A line and how many samples were in it."""
 
 _LINES = 5  # lines a place: more is a listing, not a pointer
 LOOKED_AT = 20  # rows a finding: each takes some queries, and a rule of the user's may give a thousand
+
+
+class _Line(NamedTuple):
+    """A line, its part of a row, and whether its backward pass is meant."""
+
+    file: str
+    line: int | None
+    function: str | None
+    part: float | None
+    backward: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -62,21 +72,28 @@ def places(
             lines = _lines(store, rule, calls_of[number], loop)
         ran = ran_in[number] if number < looked_at else UNKNOWN
         own = Place(nvtx=nvtx, kernel=kernel, operator=ran.operator, module=ran.module, backward=ran.backward)
-        for file, line, function, part in lines:
-            share = None if part is None else part * weight / total
-            spot = {"file": file, "line": line, "function": function, "share": share}
-            found.append(own.model_copy(update=spot))
+        for one in lines:
+            share = None if one.part is None else one.part * weight / total
+            spot = {"file": one.file, "line": one.line, "function": one.function, "share": share}
+            found.append(own.model_copy(update=spot | ({"backward": True} if one.backward else {})))
         if not lines and (nvtx or kernel or ran.operator):
             found.append(own.model_copy(update={"share": weight / total}))
-    found.sort(key=lambda place: -(place.share or 0.0))
-    return tuple(_merged(found)[:MOST_PLACES])
+    times = store.settings["backward_times"]
+    merged = _merged(sorted(found, key=lambda place: -(place.share or 0.0)))
+    return tuple(sorted(merged, key=lambda place: -_worth(place, times))[:MOST_PLACES])
+
+
+def _worth(place: Place, times: float) -> float:
+    """Return what a place is ordered by: its share, of a backward pass as much as a forward pass has of the same."""
+    return (place.share or 0.0) / (times if place.file and place.backward else 1.0)
 
 
 def _function(rule: Rule, row: Mapping[str, Any]) -> list[_Line]:
     """The function that the row itself names, as one of a profile of the CPU does; no sample has to be looked for."""
     if "python" not in rule.locate or not isinstance(row.get("file"), str):
         return []
-    return [(clean(row["file"]), row.get("line") or None, clean(str(row.get("function") or "")) or None, 1.0)]
+    function = clean(str(row.get("function") or "")) or None
+    return [_Line(clean(row["file"]), row.get("line") or None, function, 1.0)]
 
 
 def _merged(found: Sequence[Place]) -> list[Place]:
@@ -93,13 +110,14 @@ def _merged(found: Sequence[Place]) -> list[Place]:
         else:
             known = [share for share in (before.share, place.share) if share is not None]
             merged[key] = before.model_copy(update={"share": sum(known) if known else None})
-    return sorted(merged.values(), key=lambda place: -(place.share or 0.0))
+    return list(merged.values())
 
 
 def _lines(store: _Store, rule: Rule, calls: Sequence[int] | None, loop: int | None) -> list[_Line]:
-    """(file, line, function, part of the samples), at most `_LINES`, each above line_min_share; no part where another
-    line already stands for these samples.
+    """Lines with their part of the calls, at most `_LINES`, each above line_min_share; no part where another line
+    already stands for the same. Parts are those of the samples, as far as the calls' threads were sampled.
     """
+    made = backward(store.con, calls) if calls else None
     if calls is None:
         if loop is None:
             return []
@@ -110,12 +128,14 @@ def _lines(store: _Store, rule: Rule, calls: Sequence[int] | None, loop: int | N
     else:
         counted = _voted(store, rule, calls)
     total, least = sum(row[3] for row in counted), store.settings["line_min_share"]
-    lines: list[_Line] = [(f, n, fn, k / total) for f, n, fn, k in counted[:_LINES] if k / total >= least]
+    sampled = made.sampled if made else 1.0
+    lines = [_Line(f, n, fn, k / total * sampled) for f, n, fn, k in counted[:_LINES] if k / total * sampled >= least]
+    lines += [_Line(*line, backward=True) for line in made.lines if line[-1] >= least] if made else []
     # Where input was asked for comes before the code that prepared it: that is where the loader is set up.
     asked = _asked_for_input(store.con, calls) if calls and store.loaders else []
     others = [line for line in lines if _spot(line) not in map(_spot, asked)]
     # The samples inside the loader are those of the line that asked it: no share is counted twice.
-    return asked + ([(*line[:3], None) for line in others] if asked else others)
+    return asked + ([line._replace(part=None) for line in others] if asked else others)
 
 
 def _voted(store: _Store, rule: Rule, calls: Sequence[int]) -> list[_Votes]:
@@ -135,8 +155,7 @@ def _voted(store: _Store, rule: Rule, calls: Sequence[int]) -> list[_Votes]:
 
 
 def _spot(line: _Line) -> tuple[str, int | str | None]:
-    file, number, function, _ = line
-    return file, function if number is None else number
+    return line.file, line.function if line.line is None else line.line
 
 
 def _kernel_lines(store: _Store, row: Mapping[str, Any]) -> list[_Line]:
@@ -152,7 +171,7 @@ def _kernel_lines(store: _Store, row: Mapping[str, Any]) -> list[_Line]:
         [row["profiles"]],
     ).fetchall()
     total, least = sum(n for *_, n in counted), store.settings["line_min_share"]
-    return [(file, line, None, n / total) for file, line, n in counted[:_LINES] if total and n / total >= least]
+    return [_Line(file, line, None, n / total) for file, line, n in counted[:_LINES] if total and n / total >= least]
 
 
 def _vote(con: Connection, calls: Sequence[int], near_ns: float) -> tuple[list[_Votes], ...]:
@@ -181,11 +200,14 @@ def _most_first(votes: _Votes) -> tuple[Any, ...]:
     return -count, file, line is None, line, function is None, function
 
 
-def lines_of_calls(con: Connection, calls: Sequence[int]) -> list[_Line]:
-    """The user's lines that most samples before and in these calls were in, each with its part of the samples."""
+def lines_of_calls(con: Connection, calls: Sequence[int]) -> list[Place]:
+    """The user's lines that most samples before and in these calls were in, each with its part of the calls."""
     *_, voted = _vote(con, calls, 0.0)
-    total = sum(count for *_, count in voted)
-    return [(file, line, function, count / total) for file, line, function, count in voted]
+    total, made = sum(count for *_, count in voted), backward(con, calls)
+    lines = [_Line(*row[:3], row[3] / total * made.sampled) for row in voted]
+    lines += [_Line(*line, backward=True) for line in made.lines]
+    found = _merged([Place(file=f, line=n, function=fn, share=part, backward=late) for f, n, fn, part, late in lines])
+    return sorted(found, key=lambda place: -(place.share or 0.0))
 
 
 def _heading(con: Connection, calls: Sequence[int], within_ns: float) -> list[_Votes]:
@@ -223,7 +245,7 @@ def _asked_for_input(con: Connection, calls: Sequence[int]) -> list[_Line]:
         """,
         [list(calls)],
     ).fetchall()
-    return [(file, line, function, part) for file, line, function, part in rows]
+    return [_Line(*row) for row in rows]
 
 
 def _calls(con: Connection, row: Mapping[str, Any]) -> list[int] | None:

@@ -281,7 +281,7 @@ def _where(con: Connection) -> tuple[Place, ...]:
     rows = con.execute("select distinct api_call from unexplained where api_call is not null").fetchall()
     lines = lines_of_calls(con, [call for (call,) in rows])[:NAMED]
     if lines:
-        return tuple(Place(file=file, line=line, function=function, share=part) for file, line, function, part in lines)
+        return tuple(lines)
     paths = con.execute(
         f"""
         select p.path from unexplained u join call_place p on p.api_call = u.api_call where p.path is not null

@@ -54,6 +54,14 @@ def verdict(
     return _of_timeline(con, run, settings, minor, doubts or {})
 
 
+def unless_doubted(verdict: Verdict, doubts: Sequence[str], apart: Sequence[Note]) -> Verdict:
+    """The verdict, but no healthy one where rules are in doubt, or notes say that the files are hardly of one run."""
+    if verdict.state != "healthy" or not (doubts or apart):
+        return verdict
+    text = f"No known fault was found, but that does not mean that all is well. {doubts[0]}" if doubts else ""
+    return Verdict(state="cannot_tell", text=text or f"{apart[0].title}. {run_summary.EACH_ALONE}")
+
+
 def too_little(con: Connection, run: Run, settings: Mapping[str, float]) -> str | None:
     """Return why the recorded GPU work is too little to judge; None where it is enough."""
     if run.kernels and not run.loops:

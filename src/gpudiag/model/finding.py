@@ -58,7 +58,7 @@ class Place(Frozen):
         description="that launched most of it, with input shapes where recorded; of kernels to fuse, several",
     )
     module: str | None = Field(default=None, description="the nn.Module that the operator ran in, as `Linear_3`")
-    backward: bool | None = Field(default=None, description="whether the operator ran in the backward pass, when known")
+    backward: bool | None = Field(default=None, description="whether it is of the backward pass, when known")
     share: float | None = Field(default=None, description="its part of the finding's cost, 0 to 1")
 
 

@@ -26,6 +26,8 @@ def place(one: Place, folder: str, loop: Loop | None) -> str:
         ran = f"operator {escape.code(escape.middle(one.operator, escape.NAME_LIMIT))}"
         of = f"{'of' if one.backward else 'in'} {escape.code(one.module)}" if one.module else ""
         head.append(" ".join(filter(None, (ran, "in the backward pass" if one.backward else "", of))))
+    elif one.backward:
+        head.append("in the backward pass")
     text = ", ".join(head) or "not recorded"
     return text if one.share is None or one.share > 0.995 else f"{text}: {pct(one.share)} of this cost"
 

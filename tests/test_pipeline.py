@@ -132,5 +132,9 @@ def test_a_file_name_may_be_any_bytes(tmp_path: Path) -> None:
 
 
 def test_a_saved_report_is_read_alone(tmp_path: Path) -> None:
+    (tmp_path / "b.json").write_text(json_format.render(explain([SMALL])))
     with pytest.raises(GpudiagError, match=r"b\.json is a saved report, which is read alone"):
         report([tmp_path / "a.sqlite", tmp_path / "b.json"])
+    (tmp_path / "c.json").write_text('{"rate": 1}')
+    with pytest.raises(GpudiagError, match=r"c\.json is JSON, but neither a trace .* nor a report of gpudiag"):
+        report([tmp_path / "a.sqlite", tmp_path / "c.json"])

@@ -68,6 +68,7 @@ def _saved(paths: Sequence[Path]) -> Path | None:
 
     found = next(filter(load.is_one, paths), None)
     if found and len(paths) > 1:
+        load.read(found)  # which says what other JSON is
         raise GpudiagError(f"{found} is a saved report, which is read alone: give it without the other files.")
     return found
 
@@ -198,6 +199,7 @@ def priced_report(
             *iteration_time_check.notes(run.loops),
             *run_summary.uneven(con, library),
             *apart,
+            *run_summary.other_gpu(con),
         ),
         titles={code: library.by_code[code].id.replace("-", " ") for code in sorted(named)},
     )
@@ -233,7 +235,7 @@ def _found_nothing(
     graphs = {loop: share for loop, share in shares.items() if share >= least}
     undecided = {rule.code: reason for rule in clear if (reason := time_tree.undecided(rule, run.loops, graphs))}
     not_evaluated += [
-        Unevaluated(code=rule.code, title=rule.title, reason=undecided[rule.code])
+        Unevaluated(code=rule.code, title=rule.title, reason=undecided[rule.code], undecided=True)
         for rule in clear
         if rule.code in undecided
     ]

@@ -312,7 +312,7 @@ def test_a_saved_report_is_read_again(tmp_path: Path) -> None:
 
 def test_what_is_no_report_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "report.json").write_text("[]")
-    with pytest.raises(gpudiag.GpudiagError, match=r"report\.json is JSON, but no report of gpudiag"):
+    with pytest.raises(gpudiag.GpudiagError, match=r"report\.json is JSON, but neither a trace"):
         gpudiag.read(tmp_path / "report.json")
 
 

@@ -487,6 +487,11 @@ def test_a_cause_that_was_not_looked_for_is_not_called_gone() -> None:
     assert states([finding()], [], not_evaluated=blind) == [("S01", "not_evaluated")]
 
 
+def test_a_cause_that_was_looked_for_is_gone_though_time_is_left() -> None:
+    unsure = (Unevaluated(code="S01", reason="for 9 % the GPU idles, which no finding explains", undecided=True),)
+    assert states([finding()], [], not_evaluated=unsure) == [("S01", "gone")]
+
+
 # Real repeats, and the command line.
 
 

@@ -181,3 +181,29 @@ def test_every_budget_category_has_words_and_a_colour() -> None:
 
 def test_a_rule_can_name_every_framework_that_has_words() -> None:
     assert get_args(vocabulary.Framework) == tuple(vocabulary.FRAMEWORKS)
+
+
+def test_loops_of_several_files_name_their_file() -> None:
+    case: Case = {
+        "input": [{"file": "a.sqlite"}, {"file": "b.sqlite"}],
+        "process": [{"input": 0}, {"input": 1, "pid": 2}],
+        "loop": [{"name": "iter"}, {"name": "iter"}],
+        "iteration": [{"loop": number, "process": number, "start": 0, "duration": 100} for number in range(2)],
+    }
+    with opened(case) as con:
+        assert run_summary.files(con) == {0: "a.sqlite", 1: "b.sqlite"}
+    case["process"][1]["input"] = 0
+    with opened(case) as con:
+        assert run_summary.files(con) == {}
+
+
+@pytest.mark.parametrize(("of_log", "notes"), [("NVIDIA H200", 0), ("RTX 4090", 1), (None, 0)])
+def test_a_log_of_another_gpu_is_not_about_the_recording(of_log: str | None, notes: int) -> None:
+    case: Case = {
+        "input": [{"kind": "nsys", "file": "a.sqlite"}, {"kind": "smi", "file": "log.csv"}],
+        "device": [{"input": 0, "name": "NVIDIA H200"}, {"input": 1, "name": of_log}],
+    }
+    with opened(case) as con:
+        found = run_summary.other_gpu(con)
+    assert len(found) == notes
+    assert all("is of RTX 4090, the recording of NVIDIA H200" in note.text for note in found)

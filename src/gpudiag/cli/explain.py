@@ -223,8 +223,8 @@ def chosen(output: Path | None) -> str:
     form = formats.of_file(output) if output else None
     if output and form is None and output.suffix.lower() not in PLAIN:
         raise GpudiagError(
-            f"{output}: no format ends in {output.suffix}; end it in {formats.suffixes()} or .txt (text), or name one"
-            " with --format."
+            f"{output}: no format ends in {output.suffix}; end it in {formats.suffixes()}, or name one with"
+            " --format (.txt holds Markdown)."
         )
     return (form or formats.ALL[0]).name
 

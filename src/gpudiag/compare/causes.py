@@ -115,7 +115,8 @@ def _both(match: _Match, sides: _Sides) -> FindingChange:
 
 def _gone(finding: Finding, sides: _Sides) -> FindingChange:
     """A cause that nobody looked for is not known to be gone; one whose time is still there is only hidden."""
-    blind = next((item.reason for item in sides.head.not_evaluated if item.code == finding.code), None)
+    unknown = (item for item in sides.head.not_evaluated if item.code == finding.code and not item.undecided)
+    blind = next((item.reason for item in unknown), None)
     vetoed = next((item.reason for item in sides.head.suppressed if item.code == finding.code), None)
     reason = blind or vetoed
     time = _behind(finding, "base", sides)

@@ -51,7 +51,9 @@ def fit(loop: Loop, given_ms: float, settings: Mapping[str, float], option: str 
     count = round(max(ratio, 1 / ratio))
     near = abs(max(ratio, 1 / ratio) / count - 1) <= settings["given_multiple"]
     # No more iterations than were recorded, nor more parts than an iteration has launches.
-    recorded = (not loop.launches or count <= loop.launches) if ratio < 1 else count * loop.processes <= loop.iterations
+    # A range of the user's own is the iteration: no shorter time is that of a part of it.
+    whole = loop.source != "nvtx" and (not loop.launches or count <= loop.launches)
+    recorded = whole if ratio < 1 else count * loop.processes <= loop.iterations
     if count >= 2 and near and recorded:
         return Fit(given_ms / count, float(count)) if ratio > 1 else Fit(given_ms * count, 1 / count)
     few = f", of which only {loop.iterations:,} were recorded" if not recorded and ratio > 1 else ""
@@ -93,8 +95,8 @@ def multiple(name: str, recorded_ms: float, given_ms: float | None, iterations: 
     if iterations > 1:
         count = f"{iterations:,.0f}"
         return (
-            f"`{option}` {given} is {count} times the iteration found, {recorded} of {code(name)}: {count} of them are"
-            f" taken as one, {each} each without the profiler. All figures are of one of the {count}."
+            f"`{option}` {given} is {count} times the iteration found, {recorded} of {code(name)}: it is taken as that"
+            f" of {count}, {each} each without the profiler. All figures are of one of them."
         )
     parts = plural(round(1 / iterations), "iteration")
     return (

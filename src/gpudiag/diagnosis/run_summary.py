@@ -109,7 +109,7 @@ def _programs(con: Connection) -> tuple[str, ...]:
 def _loops(con: Connection, settings: Mapping[str, float], iteration_times: Mapping[str, float]) -> tuple[Loop, ...]:
     """Loops that matter, longest first. Raises GpudiagError when an iteration time names no loop."""
     budgets: dict[int, dict[str, float]] = defaultdict(lambda: dict.fromkeys(BUDGET, 0.0))
-    counts, kernels, parts = _counts(con), _kernels(con), phases.of_loops(con, settings)
+    counts, kernels, parts, file_of = _counts(con), _kernels(con), phases.of_loops(con, settings), files(con)
     paused = {loop: found.share for loop, found in loop_share.pauses(con).items() if found.occurrences > 1}
     for loop, category, share in con.execute("select loop, category, share from loop_budget").fetchall():
         budgets[loop][category] = float(share)
@@ -125,13 +125,27 @@ def _loops(con: Connection, settings: Mapping[str, float], iteration_times: Mapp
             id=number, name=clean(name), marker=clean(marker) if marker else None,
             nvtx_path=clean(path) if path else None, source=source,
             iterations=iterations, processes=processes, iteration_ms=length / 1e6,
-            share_of_span=share, paused_share=paused.get(number), budget=budgets[number],
+            file=file_of.get(number), share_of_span=share, paused_share=paused.get(number), budget=budgets[number],
             kernels=kernels.get(number, ()), phases=parts.get(number, ()), **counts.get(number, {}),
         )
         for number, name, marker, path, source, iterations, processes, length, share in rows
     ]  # fmt: skip
     given = _given(result, iteration_times)
     return tuple(iteration_time_check.timed(loop, given.get(loop.id), settings) for loop in result)
+
+
+def files(con: Connection) -> dict[int, str]:
+    """The file of each loop that is of one alone, where several files have loops."""
+    rows = con.execute(
+        """
+        select t.loop, any_value(i.file), count(distinct i.id)
+        from (select distinct loop, process from iteration) t
+        join process p on p.id = t.process join input i on i.id = p.input
+        group by t.loop
+        """
+    ).fetchall()
+    found = {loop: clean(file) for loop, file, count in rows if count == 1}
+    return found if len(set(found.values())) > 1 else {}
 
 
 def _given(loops: Sequence[Loop], iteration_times: Mapping[str, float]) -> dict[int, float]:
@@ -259,6 +273,22 @@ def apart(con: Connection) -> tuple[Note, ...]:
         f" parts of one run, {EACH_ALONE[:1].lower()}{EACH_ALONE[1:]}"
     )
     return (Note(code="APART", title="The files were recorded at different times", text=text, severity="high"),)
+
+
+def other_gpu(con: Connection) -> tuple[Note, ...]:
+    """A note where a log of nvidia-smi names none of the GPUs that the other files are of."""
+    named = {
+        of_log: sorted({name for (name, _) in con.execute(_DEVICES.format(is_log)).fetchall() if name})
+        for of_log, is_log in ((True, "="), (False, "<>"))
+    }
+    if not named[True] or not named[False] or set(named[True]) & set(named[False]):
+        return ()
+    log, recorded = (", ".join(clean(name) for name in named[of_log]) for of_log in (True, False))
+    text = (
+        f"The log of nvidia-smi is of {log}, the recording of {recorded}: what the log says of clocks, heat and memory"
+        " is not about this recording. Give the log that was written beside it."
+    )
+    return (Note(code="GPU", title="The log is of another GPU", text=text, severity="medium"),)
 
 
 def _some(files: Sequence[str]) -> str:

@@ -68,6 +68,7 @@ class Loop(Frozen):
         default=None, description="of these: the ones that the figures are of; null where it is all of them"
     )
     processes: int = Field(default=1, description="that run this loop")
+    file: str | None = Field(default=None, description="the recording that it is of, where others have loops as well")
     iteration_ms: float = Field(description="under the profiler")
     iteration_ms_unprofiled: float | None = Field(
         default=None, description="without the profiler: given_ms over given_iterations"
@@ -195,6 +196,9 @@ class Unevaluated(Frozen):
     title: str = ""
     reason: str
     hint: str = Field(default="", description="how to record what it needs")
+    undecided: bool = Field(
+        default=False, description="whether it was looked for and not found, but time of its kind is unexplained"
+    )
     kernels: tuple[str, ...] = Field(
         default=(), description="the profiled kernels of which this holds; empty where it holds of all"
     )

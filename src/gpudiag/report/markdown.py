@@ -188,7 +188,7 @@ def _facts(report: Report) -> list[Safe]:
         facts.append(words.plural(len(report.inputs) - INPUTS, "more file"))
     facts += map(escape.plain, first_words.devices(run))
     if run.span_ms and not run.selection:  # of which the line above says how long it is
-        aside = f", {words.duration(run.cold_start_ms)} of it {_until(run)}" if run.cold_start_ms else ""
+        aside = f", {words.duration(run.cold_start_ms)} of it {_until(run)}" if run.cold_start_ms and run.loops else ""
         facts.append(f"{words.duration(run.span_ms)} recorded{aside}")
     if len(run.loops) > 1:
         facts.append(words.plural(len(run.loops), "loop"))

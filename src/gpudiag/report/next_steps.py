@@ -12,7 +12,7 @@ from gpudiag.report.wording import words
 from gpudiag.text import escape
 from gpudiag.text.format import num, pct
 
-WIDTH = 100
+WIDTH = 76
 INDENT = "    "
 
 

@@ -22,6 +22,8 @@ _STREAM = re.compile(r"/dev/(stdout|stderr|fd/\d+)|/proc/(self|\d+)/fd/\d+")
 def check(path: Path, inputs: Iterable[Path] = ()) -> None:
     """Refuses, before any work is done, a folder or one of the inputs as the place to write to. Raises GpudiagError."""
     try:
+        if str(path) == "-":
+            raise GpudiagError("-o names a file, and - is none: leave -o away to print the report.")
         if path.is_dir():
             raise GpudiagError(f"{path} is a folder: name a file in it, such as {path / 'report.md'}.")
         if any(_is_part_of(path, file) for file in inputs):

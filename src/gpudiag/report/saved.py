@@ -42,7 +42,7 @@ def read(path: Path) -> Report:
     except (ValueError, RecursionError):
         raise GpudiagError(f"{path} is not JSON. {_AGAIN}") from None
     if not isinstance(content, dict) or "schema_version" not in content:
-        raise GpudiagError(f"{path} is JSON, but no report of gpudiag. {_AGAIN}")
+        raise GpudiagError(f"{path} is JSON, but neither a trace of torch.profiler nor a report of gpudiag. {_AGAIN}")
     if isinstance(content["schema_version"], bool):
         raise GpudiagError(f"{path} is a damaged report (schema_version). {_AGAIN}")
     if place := misfit(content):

@@ -134,7 +134,7 @@ def test_a_report_that_cannot_tell_does_not_sound_healthy() -> None:
     text = checklist.render(samples.no_gpu_activity())
     assert "- [ ]" not in text
     assert "this recording cannot tell" in text
-    assert "Not looked for:\n\n- 1 cause (H01), because no kernels were recorded." in text
+    assert "Not evaluated:\n\n- 1 cause (H01), because no kernels were recorded." in text
 
 
 @pytest.mark.parametrize("name", samples.ALL)

@@ -160,7 +160,7 @@ def test_a_healthy_report_is_a_verdict_and_a_fold() -> None:
 
 def test_what_is_not_a_finding_is_folded_and_counted() -> None:
     text = comment.render(samples.launch_bound())
-    summary = "1 note, 1 smaller thing, 5 causes not found, 3 causes not looked for"
+    summary = "1 note, 1 smaller thing, 5 causes not found, 3 causes not evaluated"
     fold = text.partition(f"<summary>Also: {summary}</summary>\n\n")[2]
     assert "**Keep in mind**\n\n- The profiler slows the CPU" in fold
     assert "**Smaller things**\n\n- Many small copies where one would do" in fold

@@ -9,7 +9,7 @@ import duckdb
 
 
 class Backward(NamedTuple):
-    """What threads without Python made of some calls.
+    """The part of some calls that threads without Python made, and for which lines.
 
     sampled: the part of the calls on threads whose Python stacks were sampled. lines: (file, line, function, part of
     all calls) whose backward pass made the others.

@@ -173,7 +173,7 @@ def _also(report: Report, seen: Mapping[str, Any]) -> str:
         words.plural(len(report.notes), "note") if report.notes else "",
         words.plural(len(seen["minor"]), "smaller thing") if seen["minor"] else "",
         f"{words.plural(len(report.clear), 'cause')} not found" if report.clear else "",
-        f"{words.plural(len(report.not_evaluated), 'cause')} not looked for" if report.not_evaluated else "",
+        f"{words.plural(len(report.not_evaluated), 'cause')} not evaluated" if report.not_evaluated else "",
     )
     parts = []
     for name in ALSO:

@@ -150,10 +150,11 @@ def _time(loop: Loop) -> str:
     time = words.duration(loop.iteration_ms)
     if loop.source == "unknown":
         return f"The recorded work, in which nothing repeats: {time}"
+    name = escape.code(loop.name) + (f" in {escape.code(loop.file)}" if loop.file else "")
     if loop.iteration_ms_unprofiled:
         real = words.duration(loop.iteration_ms_unprofiled)
-        return f"{escape.code(loop.name)}: {real} an iteration; under the profiler {time}"
-    return f"{escape.code(loop.name)}: {time} an iteration"
+        return f"{name}: {real} an iteration; under the profiler {time}"
+    return f"{name}: {time} an iteration"
 
 
 def _bar(parts: Sequence[tuple[str, float]]) -> str:

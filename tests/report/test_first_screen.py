@@ -290,3 +290,11 @@ def test_of_equal_notes_the_larger_is_the_caveat() -> None:
         for code, severity, share in (("Q02", "medium", 0.05), ("Q18", "medium", 0.3), ("Q05", "low", 0.9))
     )
     assert first_words.caveat([small, large, slight]) == large
+
+
+def test_a_line_does_not_repeat_the_verdict() -> None:
+    loop = step(computing=0.95, launching=0.05)
+    assert first_words.loop_line(loop).text == "`step`: 10.0 ms an iteration, the GPU computes 95 % of it"
+    for said in ("The timeline is healthy: the GPU computes 95 % of `step`", "The GPU computes only 95 % of `step`"):
+        assert first_words.loop_line(loop, said).text == "`step`: 10.0 ms an iteration"
+    assert "95 %" in first_words.loop_line(loop, "The GPU computes 95 % of `other`").text

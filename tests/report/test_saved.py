@@ -49,11 +49,11 @@ def test_loops_called_by_their_kernels_are_marked(
     [
         ("{", "is not JSON"),
         ("[" * 100_000, "is not JSON"),
-        ("[]", "no report of gpudiag"),
+        ("[]", "nor a report of gpudiag"),
         ('{"traceEvents": []}', "a trace of torch.profiler"),
         ('\n{\n  "schemaVersion": 1,\n  "deviceProperties": [' + "0, " * 50_000, "a trace of torch.profiler"),
         ('[{"name": "k", "ph": "X", "ts": 1}]', "a trace of torch.profiler"),
-        ('{"loops": []}', "no report of gpudiag"),
+        ('{"loops": []}', "nor a report of gpudiag"),
         ('{"schema_version": 2}', r"newer gpudiag \(schema_version\)"),
         ('{"schema_version": 1}', r"damaged report.*\(tool\)"),
         ("\x00", "is not JSON"),

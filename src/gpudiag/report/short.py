@@ -85,7 +85,8 @@ def _blocks(seen: Mapping[str, Any], count: int, explained: int, console: Consol
     yield _findings(seen, count, explained, text, console.width - FOLDER)
     yield [text(f"**{one.title}**: {one.where}") for one in seen["observed"]]
     yield [text(f"**Keep in mind:** {escape.prose(seen['caveat'].text)}")] if seen["caveat"] else []
-    yield [text(MORE)]
+    smaller = f"{plural(len(report.minor), 'smaller thing')} with `--full`. " if report.minor else ""
+    yield [text(f"{smaller}{MORE}")]
 
 
 def _parts(rest: str, text: Callable[[str], RenderableType]) -> RenderableType:

@@ -41,7 +41,8 @@ class LoopLine(NamedTuple):
 def lines(report: Report, loops: Sequence[Loop]) -> list[LoopLine]:
     """A line for each loop; where no timeline was recorded, for each of the longest kernels."""
     if loops or not report.run.kernels:
-        return [loop_line(loop) for loop in loops]
+        above = lead(report)
+        return [loop_line(loop, above) for loop in loops]
     several = len(report.run.kernels) > 1
     return [
         LoopLine(f"{escape.code(one.name)}: {words.duration(one.duration_ms)} a launch{_part(one, several)}", "", "")
@@ -118,8 +119,11 @@ def lead(report: Report) -> str:
     return "" if said else report.verdict.text
 
 
-def loop_line(loop: Loop) -> LoopLine:
-    """The time of an iteration, the part in which the GPU computes, and what the rest is."""
+def loop_line(loop: Loop, above: str = "") -> LoopLine:
+    """The time of an iteration, the part in which the GPU computes, and what the rest is.
+
+    above: the sentence that stands above the line, whose figures it does not repeat.
+    """
     parts = [(row.key, row.part, row.label) for row in words.budget_rows(loop)]
     busy = sum(loop.tree[key].share if loop.tree else loop.budget.get(key, 0.0) for key in COMPUTING if _has(loop, key))
     rest = sorted((one for one in parts if one[0] != "compute"), key=lambda one: -one[1])
@@ -127,7 +131,8 @@ def loop_line(loop: Loop) -> LoopLine:
     texts = [f"{pct(share)} {label}" for _, share, label in named]
     if (other := sum(share for _, share, _ in rest) - sum(share for _, share, _ in named)) >= words.SMALLEST:
         texts.append(f"{pct(other)} {'other' if named else 'not computing'}")
-    text = f"{_time(loop)}, the GPU computes {pct(busy)} of it" if parts else _time(loop)
+    said = re.search(rf"computes (only )?{re.escape(f'{pct(busy)} of {escape.code(loop.name)}')}", above)
+    text = f"{_time(loop)}, the GPU computes {pct(busy)} of it" if parts and not said else _time(loop)
     drawn = [("compute", busy), *((key, share) for key, share, _ in rest)]
     if (paused := loop.paused_share or 0.0) >= PAUSED:
         text += f"; pauses between iterations take {pct(paused)} of the loop's time"

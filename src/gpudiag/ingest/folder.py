@@ -10,8 +10,6 @@ from pathlib import Path
 
 from gpudiag import remote
 from gpudiag.errors import GpudiagError
-from gpudiag.ingest import registry
-from gpudiag.ingest.file_kind import HEAD
 
 _TRACES = (".json", ".json.gz", ".json.xz", ".json.zst")
 _EXPORTS = (".sqlite", ".sqlite.gz", ".sqlite.xz", ".sqlite.zst")
@@ -50,6 +48,9 @@ def _is_other_json(path: Path) -> bool:
     """Return whether a file is JSON that no profiler wrote, such as settings beside the recordings."""
     if path.suffix != ".json" or path.name.endswith(".trace.json") or remote.address(path):
         return False
+    from gpudiag.ingest import registry
+    from gpudiag.ingest.file_kind import HEAD
+
     try:
         with path.open("rb") as file:
             return registry.kind_of(file.read(HEAD)) is None

@@ -13,13 +13,30 @@
 --   median_interval_ns: median time from one launch to the next on the same thread (ns)
 --   launches: launch calls made
 create view loop_facts as
-with length as (
+with slice as (
   select
     loop,
-    sum("end" - start) as total_ns,
+    device,
+    "end" - start as ns,
+    state <> 'idle' as busy
+  from device_state
+  union all
+  -- a loop that never used a GPU
+  select
+    loop,
+    null,
+    "end" - start,
+    false
+  from steady_interval s
+  where not exists (select 1 from steady_interval_device d where d.steady_interval = s.steady_interval)
+),
+length as (
+  select
+    loop,
+    sum(ns) as total_ns,
     count(distinct device) as devices,
-    sum("end" - start) filter (where category in ('compute', 'exposed_communication', 'exposed_copy')) as busy_ns
-  from gpu_time_slice
+    sum(ns) filter (where busy) as busy_ns
+  from slice
   group by loop
 ),
 iterations as (

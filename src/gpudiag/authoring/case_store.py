@@ -13,6 +13,7 @@ from functools import cache
 
 import duckdb
 
+from gpudiag.authoring import case_tables
 from gpudiag.authoring.empty_views import EmptyViews
 from gpudiag.library.catalogue import Library
 from gpudiag.library.packaged import packaged_dir
@@ -30,11 +31,9 @@ _WORD = re.compile(r"\w+")
 _NAMED = re.compile(r"^create\s+(?:view|macro)\s+(\w+)", re.I | re.M)
 _VIEW = re.compile(r"^create\s+view\s+(\w+)\s+as\b", re.I | re.M)
 
+_LOOP_TABLES = {"loop", "iteration"}
 # Most cases of profiled kernels have no timeline at all, and finding nothing in it takes as long as three views.
-_LOOPS_TO_FIND = """
-select not exists (from loop) and not exists (from iteration)
-  and (exists (from gpu_op) or exists (from api_call) or exists (from nvtx_range))
-"""
+_LOOPS_FOUND_IN = {"gpu_op", "api_call", "nvtx_range"}
 
 
 def plain() -> Connection:
@@ -54,12 +53,14 @@ class CaseStore:
     """Locked store that holds a library's settings, macros and packaged views, and what is known of those views.
 
     bare: the tables without rows where a case fills none.
+    held: the rows that nearly every case has (one device, one stream, everything recorded), which stay.
     """
 
     con: Connection
     memo: EmptyViews
     known: shapes.Shapes
     bare: frozenset[str]
+    held: Mapping[str, str]
     _fills: dict[str, str]
 
     def fill(self, name: str) -> int:
@@ -70,13 +71,20 @@ class CaseStore:
         return int(count[0]) if count else 0
 
 
+_Views = tuple[tuple[str, str], ...]
+_Settings = tuple[tuple[str, float], ...]
+_STORES: dict[tuple[_Views, _Settings], CaseStore] = {}
+
+
 def with_views(library: Library) -> CaseStore:
     """Return the store for cases of a library's rules. Raises GpudiagError."""
-    return _with_views(tuple(library.views), tuple(library.setting_values.items()))
+    key = (tuple(library.views), tuple(library.setting_values.items()))
+    if key not in _STORES:
+        _STORES[key] = _with_views(library, *key)
+    return _STORES[key]
 
 
-@cache
-def _with_views(views: tuple[tuple[str, str], ...], settings: tuple[tuple[str, float], ...]) -> CaseStore:
+def _with_views(library: Library, views: _Views, settings: _Settings) -> CaseStore:
     con = plain()
     database.load_settings(con, dict(settings))
     stored: dict[str, str] = {}
@@ -94,7 +102,8 @@ def _with_views(views: tuple[tuple[str, str], ...], settings: tuple[tuple[str, f
     con.execute(";".join(f"delete from {name}" for name in fills))  # an aggregate of no rows is a row
     literals = database.setting_literals(con)
     fills = {name: database.with_settings(body, literals) for name, body in fills.items()}
-    return CaseStore(con, EmptyViews(stored, others), known, shapes.without_rows(con, known.tables()), fills)
+    bare = shapes.without_rows(con, known.tables())
+    return CaseStore(con, EmptyViews(stored, others), known, bare, case_tables.fill(con, {}, library), fills)
 
 
 @cache
@@ -111,9 +120,9 @@ def views_for(query: str, files: Iterable[tuple[str, str]], more: Iterable[str] 
     views: dict[str, tuple[str, str, str]] = {}
     macros: list[tuple[str, str]] = []
     for file, sql in files:
-        for text in database.split_views(sql):
-            if match := _VIEW.search(text):
-                views[match[1].lower()] = (file, text, text[match.end() :].strip().rstrip(";"))
+        for name, text, body in _statements(sql):
+            if name:
+                views[name] = (file, text, body)
             else:
                 macros.append((file, text))
     ordered: list[tuple[str, str]] = []
@@ -128,21 +137,35 @@ def views_for(query: str, files: Iterable[tuple[str, str]], more: Iterable[str] 
     for select in (query, *more):
         visit(relations_of(select))
     for _, text in macros:
-        visit(_WORD.findall(strip_comments(text).lower()) if " table " in text.lower() else ())
+        visit(_words(text) if " table " in text.lower() else ())
     return (*macros, *ordered)
 
 
-def fill_views(store: CaseStore, needed: tuple[tuple[str, str], ...], content: Mapping[str, int]) -> None:
+@cache
+def _statements(sql: str) -> tuple[tuple[str, str, str], ...]:
+    """Name, text and SELECT of each statement of a view file; a macro has its text alone."""
+    texts = [(text, _VIEW.search(text)) for text in database.split_views(sql)]
+    return tuple(
+        (match[1].lower(), text, text[match.end() :].strip().rstrip(";")) if match else ("", text, "")
+        for text, match in texts
+    )
+
+
+@cache
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(strip_comments(text).lower()))
+
+
+def fill_views(store: CaseStore, needed: tuple[tuple[str, str], ...], content: Mapping[str, str]) -> None:
     """Compute what the filled tables imply: loops where the case gives none, then the stored views among `needed`.
 
-    content: a hash of the rows of each table that has some.
+    content: the rows of each table that has some, as text.
     """
     con, memo = store.con, store.memo
-    row = con.execute(_LOOPS_TO_FIND).fetchone()
-    found = bool(row and row[0])
+    found = not content.keys() & _LOOP_TABLES and bool(content.keys() & _LOOPS_FOUND_IN)
     if found:
         detect.detect(con, apply.apply(con, ALL))  # which changes the tables
-    held = dict(content)
+    held = {name: hash(text) for name, text in content.items()}
     empty = set() if found else {*store.bare} - content.keys()
     for name, stored in _names(needed):
         if store.known.is_empty(name, empty):

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import duckdb
@@ -24,18 +25,30 @@ _NS = 1000  # nanoseconds in the microsecond that cases are written in
 _IMPLIED = ("input", "device", "process", "thread", "stream")
 _COUNTED = {("iteration", "ordinal"), ("kernel_profile", "ordinal")}
 _NUMBERED = {("smi_sample", "reading")}  # by its repetition: fields of one reading are rows of their own
+_NONE: Mapping[str, str] = MappingProxyType({})
 MAX_REPEAT = 10_000  # rows that `repeat` may write: far more than a smell needs to show
 
 
-def fill(con: Connection, case: Mapping[str, Any], library: Library) -> dict[str, int]:
-    """Write a case's rows into an empty store; returns a hash of the rows of each table that has some."""
+def fill(con: Connection, case: Mapping[str, Any], library: Library, held: Mapping[str, str] = _NONE) -> dict[str, str]:
+    """Write a case's rows into a store; returns the rows of each table that has some as text, equal for equal rows.
+
+    held: what this returned for the rows that the store holds already; it is empty otherwise.
+    """
     tables = {key: _expand(key, rows) for key, rows in case.items() if key in BY_NAME and key != "capability"}
     tables["capability"] = _capabilities(case.get("capability"), library)
     _complete_loops(tables)
     _resolve(tables)
     for name in _IMPLIED:
         _imply(name, tables)
-    return {name: hash(_insert(con, BY_NAME[name], rows)) for name, rows in tables.items() if rows}
+    written = {name: _insertion(BY_NAME[name], rows) for name, rows in tables.items() if rows}
+    texts = {name: f"{statement} {values}" for name, (statement, values) in written.items()}
+    for name in held:
+        if texts.get(name) != held[name]:
+            con.execute(f'delete from "{name}"')
+    for name, (statement, values) in written.items():
+        if texts[name] != held.get(name):
+            con.execute(statement, values)
+    return texts
 
 
 def _expand(name: str, rows: Rows) -> Rows:
@@ -155,8 +168,8 @@ def _capabilities(given: Any, library: Library) -> Rows:
     return [{"name": name, "state": state} for name, state in states.items()]
 
 
-def _insert(con: Connection, table: Table, rows: Rows) -> str:
-    """Write rows; returns them as text, equal for equal rows."""
+def _insertion(table: Table, rows: Rows) -> tuple[str, list[list[Any]]]:
+    """Return the statement that writes rows, and its values by column."""
     given = set().union(*rows)
     # A column that no row gives and that is null by default is not named: each takes time to plan.
     columns = [(column, default) for column, default in _defaults(table) if column.name in given or default is not None]
@@ -164,8 +177,7 @@ def _insert(con: Connection, table: Table, rows: Rows) -> str:
     # One parameter for all rows: parsing a mark for each value takes longer than storing them.
     lists = ", ".join(f"unnest(?::{column.type}[])" for column, _ in columns)
     values = [[row.get(column.name, default) for row in rows] for column, default in columns]
-    con.execute(f'insert into "{table.name}" ({names}) select {lists}', values)
-    return f"{names} {values}"
+    return f'insert into "{table.name}" ({names}) select {lists}', values
 
 
 @cache

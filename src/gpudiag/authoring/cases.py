@@ -164,7 +164,7 @@ def _evaluated(
     needed = case_store.needed_views(rule.query, tuple(library.views), more)
     con.begin()
     try:
-        content = fill(con, case, library)
+        content = fill(con, case, library, store.held if store else {})
         if store:
             case_store.fill_views(store, needed, content)
         else:

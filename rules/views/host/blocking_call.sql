@@ -22,10 +22,7 @@ with caused as (
     sum("end" - start) as ns
   from idle_interval
   -- what lies inside another call that held the host belongs to that call
-  -- and while the host fetches its next input the GPU waits for that
-  where cause_call is not null
-    and leaf <> 'input'
-    and not (doing = 'call' and api_call in (select id from host_blocking_call))
+  where cause_call is not null and not (doing = 'call' and api_call in (select id from host_blocking_call))
   group by cause_call
 ),
 inside as (

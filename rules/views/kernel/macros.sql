@@ -199,10 +199,16 @@ from (
   ('12.0', 256, 4, 1024, 512, 128)
 ) as peaks(cc, fp32, fp64, tensor16, tensor32, shared_bytes);
 
--- Whether a kernel's name says that it computes on 64-bit floating-point numbers, and on no shorter ones.
+-- Whether a kernel's name says that it computes on 64-bit floating-point numbers, and on no shorter ones but to make
+-- 64-bit ones of them.
 create macro in_double(name) as
-  regexp_matches(name, '\bdouble[234]?\b|f64f64|\b[dz]gem[mv]|(_|\b)(float64|complex128)(_|\b)')
+  widens(name)
+    or regexp_matches(name, '\bdouble[234]?\b|f64f64|(_|\b)[dz]\d*gem[mv]|(_|\b)(float64|complex128)(_|\b)')
     and not in_single(name);
+
+-- Whether a kernel's name says that it makes 64-bit numbers where at least one of its arrays has shorter ones: CuPy
+-- names the types of what an operation takes, then of what it gives.
+create macro widens(name) as regexp_matches(name, '^cupy_\w+__\w*(float(16|32)|complex64)_\w*(float64|complex128)$');
 
 -- Whether a kernel's name says that it computes on 32-bit floating-point numbers or shorter ones.
 create macro in_single(name) as
@@ -210,4 +216,5 @@ create macro in_single(name) as
     name,
     '\b(float[234]?|half|__half|bfloat16|BFloat16|Half)\b|f32f32|f16f16|[sc]gemm|'
     '(_|\b)(float32|float16|complex64)(_|\b)'
-  );
+  )
+    and not widens(name);

@@ -60,8 +60,9 @@ planned as (
 ),
 -- Code that is unloaded in the iterations that load it belongs to a plan, a handle or a module that is made each
 -- time:
--- what a compiler makes stays, but for JAX, which unloads what it compiled for a function that is gone. All calls of
--- such a stretch serve it, also those that allocate its memory.
+-- what a compiler makes stays, but for JAX, which unloads what it compiled for a function that is gone, and cuDNN,
+-- which
+-- unloads the kernels that it tried. All calls of such a stretch serve it, also those that allocate its memory.
 reloading as (
   select
     loop,
@@ -70,6 +71,7 @@ reloading as (
   from call
   where regexp_matches(name, '^cu(da)?(Module|Library)(Load|Unload)')
     and not exists (from framework_seen where framework = 'jax')
+    and loop not in (select loop from loaded_code where cudnn_ns >= setting('most_share') * ns)
   group by loop, iteration, thread
   having 2 * count(*) filter (contains(name, 'Unload')) >= count(*) filter (not contains(name, 'Unload'))
     and count(*) filter (not contains(name, 'Unload')) > 0

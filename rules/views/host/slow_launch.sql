@@ -1,4 +1,5 @@
--- A launch call that took more than twice as long as the loop's typical one while the GPU was idle.
+-- A launch call that took more than twice as long as the loop's typical one while the GPU was idle, but the first of a
+-- kernel, in which the driver loads its code.
 --   api_call: references api_call
 --   loop: references loop
 --   iteration: references iteration
@@ -29,12 +30,42 @@ slow as (
   join typical t using (loop)
   where c.kind = 'launch' and c."end" - c.start > 2 * t.ns
 ),
+ran as (
+  select
+    process,
+    name,
+    start,
+    api_call
+  from gpu_op
+  where kind = 'kernel' and api_call in (select id from slow)
+),
+loading as (
+  select r.api_call
+  from ran r
+  join (
+    select
+      process,
+      name,
+      min(start) as start
+    from gpu_op
+    where kind = 'kernel'
+      and (process, name) in (
+        select
+          process,
+          name
+        from ran
+      )
+    group by process, name
+  ) b on b.process = r.process
+    and b.name = r.name
+    and b.start = r.start
+),
 idle as (
   select
     api_call,
     sum("end" - start) as ns
   from idle_interval
-  where doing = 'call' and api_call in (select id from slow)
+  where doing = 'call' and api_call in (select id from slow) and api_call not in (select api_call from loading)
   group by api_call
 ),
 explained as (

@@ -178,7 +178,7 @@ def priced_report(
         verdict = verdicts.unless_blind(verdict, run, evaluation.not_evaluated, library.rules, library.setting_values)
     clear, not_evaluated = _found_nothing(con, library, evaluation, run)
     apart = run_summary.apart(con)
-    verdict = verdicts.unless_doubted(verdict, evaluation.doubts, apart)
+    verdict = verdicts.unless_doubted(verdict, evaluation.doubts, evaluation.lost, apart)
     verdict = loop_share.qualified(verdict, run, library.setting_values)
     named = {rule.code for rule in clear} | {item.code for item in evaluation.suppressed}
     report = Report(

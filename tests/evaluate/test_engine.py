@@ -192,3 +192,12 @@ def test_hygiene_gives_a_note_for_each_loop_and_weakens() -> None:
     assert [note.text for note in result.notes] == ["`train` moved 2.0 KiB.", "`test` moved 1.0 KiB."]
     assert result.weakened["H01"] == tuple(note.text for note in result.notes)
     assert [outcome.rule.code for outcome in result.fired] == ["H01"]
+
+
+def test_what_was_lost_leaves_a_rule_nothing_to_judge() -> None:
+    query = "select null::integer as loop, true as forbids_findings"
+    note = rule("Q19", "hygiene", weakens=("H01",), title="The profiler lost events", message="Record again.")
+    result = judge(rule(), note.model_copy(update={"query": query, "requires": ()}))
+    assert not result.fired
+    assert [(one.rule.code, one.reason) for one in result.not_evaluated] == [("H01", "the profiler lost events (Q19)")]
+    assert result.lost == ("Record again.",)

@@ -54,8 +54,12 @@ def verdict(
     return _of_timeline(con, run, settings, minor, doubts or {})
 
 
-def unless_doubted(verdict: Verdict, doubts: Sequence[str], apart: Sequence[Note]) -> Verdict:
-    """The verdict, but no healthy one where rules are in doubt, or notes say that the files are hardly of one run."""
+def unless_doubted(verdict: Verdict, doubts: Sequence[str], lost: Sequence[str], apart: Sequence[Note]) -> Verdict:
+    """The verdict, but no healthy one where rules are in doubt, or notes say that the files are hardly of one run; and
+    none at all where the profiler lost the GPU's work.
+    """
+    if lost and verdict.state != "problems":
+        return Verdict(state="cannot_tell", text=f"Next to no GPU work is left in the recording. {lost[0]}")
     if verdict.state != "healthy" or not (doubts or apart):
         return verdict
     text = f"No known fault was found, but that does not mean that all is well. {doubts[0]}" if doubts else ""

@@ -14,7 +14,7 @@ import duckdb
 from pydantic import Field
 
 from gpudiag.evaluate import missing_counters, row_check
-from gpudiag.evaluate.precedence import give_way
+from gpudiag.evaluate.precedence import forbidding, give_way, unless_forbidden
 from gpudiag.evaluate.rule_sentences import by_loop, message, title
 from gpudiag.evaluate.suppression import suppress
 from gpudiag.library.catalogue import Capability, Library
@@ -40,7 +40,8 @@ PLACEHOLDER = "FILL IN"  # what `gpudiag rules new` leaves for the author to wri
 class Evaluation(Frozen):
     """Outcomes of all rules on one store.
 
-    weakened: code → the reasons why less is certain of it; doubts: why nobody may call the timeline healthy.
+    weakened: code → the reasons why less is certain of it; doubts: why nobody may call the timeline healthy; lost: why
+    nothing can be said of it at all.
     """
 
     outcomes: tuple[Outcome, ...]
@@ -48,6 +49,7 @@ class Evaluation(Frozen):
     notes: tuple[Note, ...] = ()
     weakened: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     doubts: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
 
     @property
     def fired(self) -> tuple[Fired, ...]:
@@ -244,12 +246,14 @@ def outcome_of(rule: Rule, rows: Sequence[Row], known: Known) -> Outcome:
 
 def conclude(outcomes: Sequence[Outcome], known: Known) -> Evaluation:
     """Apply precedence and suppressors to findings; hygiene rules become notes and lower the confidence of findings."""
+    outcomes = unless_forbidden(outcomes)
     fired = {o.rule.code: o for o in outcomes if isinstance(o, Fired) and o.rule.kind == "finding"}
     vetoes = {o.rule.code: o for o in outcomes if isinstance(o, Fired) and o.rule.kind == "suppressor"}
     suppressed: list[Suppressed] = []
     notes: list[Note] = []
     weakened: dict[str, tuple[str, ...]] = {}
     doubts: list[str] = []
+    lost: list[str] = []
     final: list[Outcome] = []
     for outcome in outcomes:
         if isinstance(outcome, Fired) and outcome.rule.kind == "finding":
@@ -263,17 +267,13 @@ def conclude(outcomes: Sequence[Outcome], known: Known) -> Evaluation:
             notes += summary
             for code in outcome.rule.weakens:
                 weakened[code] = (*weakened.get(code, ()), *(note.text for note in summary))
-            doubts += [message(outcome.rule, rows, known.loops) for rows in _forbidding(outcome)]
+            doubts += [message(outcome.rule, rows, known.loops) for rows in forbidding(outcome, "forbids_healthy")]
+            lost += [message(outcome.rule, rows, known.loops) for rows in forbidding(outcome, "forbids_findings")]
         final.append(outcome)
     return Evaluation(
-        outcomes=tuple(final), suppressed=tuple(suppressed), notes=tuple(notes), weakened=weakened, doubts=tuple(doubts)
-    )
-
-
-def _forbidding(hygiene: Fired) -> list[list[Row]]:
-    """Rows, by loop, that leave too little to call a timeline healthy."""
-    groups = by_loop(hygiene.rows).values()
-    return [rows for rows in groups if any(row.get("forbids_healthy") is True for row in rows)]
+        outcomes=tuple(final), suppressed=tuple(suppressed), notes=tuple(notes), weakened=weakened,
+        doubts=tuple(doubts), lost=tuple(lost),
+    )  # fmt: skip
 
 
 def _partly(outcome: Fired | Clear) -> NotEvaluated | None:

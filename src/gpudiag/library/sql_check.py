@@ -34,7 +34,8 @@ _TABLE_REFS = frozenset({"BASE_TABLE", "JOIN", "SUBQUERY", "TABLE_FUNCTION", "EM
 _INTEGER = frozenset({"INTEGER", "BIGINT"})
 RESERVED: dict[str, frozenset[str]] = {
     "loop": _INTEGER, "nvtx_path": frozenset({"VARCHAR"}), "share": frozenset({"DOUBLE", "FLOAT"}),
-    "forbids_healthy": frozenset({"BOOLEAN"}), "remedies": frozenset({"VARCHAR[]"}),
+    "forbids_healthy": frozenset({"BOOLEAN"}), "forbids_findings": frozenset({"BOOLEAN"}),
+    "remedies": frozenset({"VARCHAR[]"}),
     **dict.fromkeys(get_args(Ids), frozenset({"INTEGER[]", "BIGINT[]"})),
 }  # fmt: skip
 

@@ -183,5 +183,8 @@ def line_of(place: dict[str, Any]) -> int:
 
 def one_a_line(rows: dict[str, dict[str, Any]]) -> str:
     """A table as JSON, a row on each line: small to keep, and a change of one row shows as one line."""
-    lines = (f"{json.dumps(name)}: {json.dumps(rows[name], sort_keys=True)}" for name in sorted(rows))
+    compact = (",", ":")
+    lines = (
+        f"{json.dumps(name)}:{json.dumps(rows[name], sort_keys=True, separators=compact)}" for name in sorted(rows)
+    )
     return "{\n" + ",\n".join(lines) + "\n}\n"

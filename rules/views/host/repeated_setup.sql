@@ -59,10 +59,9 @@ planned as (
   )
 ),
 -- Code that is unloaded in the iterations that load it belongs to a plan, a handle or a module that is made each
--- time:
--- what a compiler makes stays, but for JAX, which unloads what it compiled for a function that is gone, and cuDNN,
--- which
--- unloads the kernels that it tried. All calls of such a stretch serve it, also those that allocate its memory.
+-- time: what a compiler makes stays, but for JAX, which unloads what it compiled for a function that is gone, and
+-- cuDNN, which unloads the kernels that it tried. All calls of such a stretch serve it, also those that allocate its
+-- memory.
 reloading as (
   select
     loop,

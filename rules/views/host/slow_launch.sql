@@ -30,35 +30,11 @@ slow as (
   join typical t using (loop)
   where c.kind = 'launch' and c."end" - c.start > 2 * t.ns
 ),
-ran as (
-  select
-    process,
-    name,
-    start,
-    api_call
-  from gpu_op
-  where kind = 'kernel' and api_call in (select id from slow)
-),
 loading as (
-  select r.api_call
-  from ran r
-  join (
-    select
-      process,
-      name,
-      min(start) as start
-    from gpu_op
-    where kind = 'kernel'
-      and (process, name) in (
-        select
-          process,
-          name
-        from ran
-      )
-    group by process, name
-  ) b on b.process = r.process
-    and b.name = r.name
-    and b.start = r.start
+  select o.api_call
+  from gpu_op o
+  join kernel_first_run f on f.process = o.process and f.name = o.name and f.start = o.start
+  where o.kind = 'kernel' and o.api_call in (select id from slow)
 ),
 idle as (
   select

@@ -13,26 +13,11 @@ with held as (
   from loop_pause p
   join gpu_op o on o.process = p.process and o.start between p.start and p."end" + p.iteration_ns
   where o.kind = 'kernel'
-),
-begun as (
-  select
-    process,
-    name,
-    min(start) as time
-  from gpu_op
-  where kind = 'kernel'
-    and (process, name) in (
-      select
-        process,
-        name
-      from held
-    )
-  group by process, name
 )
 select distinct
   h.loop,
   h.process,
   h.start
 from held h
-join begun b using (process, name)
-where b.time >= h.start;
+join kernel_first_run f using (process, name)
+where f.start >= h.start;

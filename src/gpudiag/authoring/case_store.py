@@ -14,10 +14,10 @@ from functools import cache
 import duckdb
 
 from gpudiag.authoring import case_tables
-from gpudiag.authoring.empty_views import EmptyViews
+from gpudiag.authoring.empty_views import EmptyViews, words
 from gpudiag.library.catalogue import Library
 from gpudiag.library.packaged import packaged_dir
-from gpudiag.library.sql_check import relations_of, strip_comments
+from gpudiag.library.sql_check import relations_of
 from gpudiag.loops import detect
 from gpudiag.selection import apply
 from gpudiag.selection.spec import ALL
@@ -27,7 +27,6 @@ Connection = duckdb.DuckDBPyConnection
 
 # Optimizer passes without which a join of the largest cases compares all pairs, or a subquery cannot be planned.
 _NEEDED = ("filter_pushdown", "in_clause", "deliminator", "unused_columns")
-_WORD = re.compile(r"\w+")
 _NAMED = re.compile(r"^create\s+(?:view|macro)\s+(\w+)", re.I | re.M)
 _VIEW = re.compile(r"^create\s+view\s+(\w+)\s+as\b", re.I | re.M)
 
@@ -137,7 +136,7 @@ def views_for(query: str, files: Iterable[tuple[str, str]], more: Iterable[str] 
     for select in (query, *more):
         visit(relations_of(select))
     for _, text in macros:
-        visit(_words(text) if " table " in text.lower() else ())
+        visit(words(text) if " table " in text.lower() else ())
     return (*macros, *ordered)
 
 
@@ -149,11 +148,6 @@ def _statements(sql: str) -> tuple[tuple[str, str, str], ...]:
         (match[1].lower(), text, text[match.end() :].strip().rstrip(";")) if match else ("", text, "")
         for text, match in texts
     )
-
-
-@cache
-def _words(text: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(strip_comments(text).lower()))
 
 
 def fill_views(store: CaseStore, needed: tuple[tuple[str, str], ...], content: Mapping[str, str]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Set
+from functools import cache
 
 from gpudiag.library.sql_check import canonical_names, strip_comments
 
@@ -20,7 +21,7 @@ class EmptyViews:
 
     def __init__(self, stored: Mapping[str, str], others: Mapping[str, str]) -> None:
         """Take the texts of stored views, and of all other views and macros, by name."""
-        texts = {name: _names(text) for name, text in [*others.items(), *stored.items()]}
+        texts = {name: words(text) for name, text in [*others.items(), *stored.items()]}
         ends = canonical_names() | stored.keys()
         self._reads = {name: sorted(_reached(texts[name], texts, ends)) for name in stored}
         self._empty: set[int] = set()
@@ -53,5 +54,7 @@ def _reached(names: Set[str], texts: Mapping[str, Set[str]], ends: Set[str]) -> 
     return reached & ends
 
 
-def _names(text: str) -> frozenset[str]:
+@cache
+def words(text: str) -> frozenset[str]:
+    """Return the words of an SQL text in lower case, without its comments: what it reads is among them."""
     return frozenset(_WORD.findall(strip_comments(text).lower()))

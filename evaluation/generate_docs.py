@@ -242,7 +242,7 @@ def generate() -> dict[str, str]:
         **{f"{REFERENCE}/rules/{rule.code}.md": rule_page(known, rule) for rule in known.rules},
         "README.md": readme(),
         headline.PAGE: headline.page(),
-        f"{REFERENCE}/report.schema.json": json.dumps(report_schema(), indent=2, ensure_ascii=False) + "\n",
+        f"{REFERENCE}/report.schema.json": json.dumps(report_schema(), indent=1, ensure_ascii=False) + "\n",
         f"{REFERENCE}/gpudiag.toml.schema.json": json.dumps(gate.schema(), indent=2) + "\n",
         "rules/views/shapes.json": view_shapes.text(known),
         "rules/rule.schema.json": scaffold.schema_json().rstrip() + "\n",

@@ -79,7 +79,7 @@ def main() -> int:
 
 def _as_json(known: dict[str, Any]) -> str:
     """A line a job, so that a change of one is a change of one line."""
-    rows = ",\n".join("  " + json.dumps(one, sort_keys=True) for one in known["jobs"])
+    rows = ",\n".join(json.dumps(one, sort_keys=True, separators=(",", ":")) for one in known["jobs"])
     return f'{{"jobs": [\n{rows}\n ],\n "costs": {json.dumps(known["costs"], indent=1, sort_keys=True)}\n}}\n'
 
 

@@ -282,3 +282,13 @@ def test_time_between_iterations_counts_beside_their_own() -> None:
     ]
     assert finding.gain.before_ms == pytest.approx(0.125)
     assert finding.gain.after_ms == pytest.approx(0.0875)
+
+
+def test_pauses_between_iterations_leave_the_loop_to_others() -> None:
+    """Without the pauses of 300 µs an iteration the loop is what it was: the other fix still saves half of it."""
+    paused = (rule("A01"), [{"loop": 0, "idle_intervals": None, "share": 0.75, "added_between_ns": 300_000}])
+    other = (rule("A02"), [{"loop": 0, "idle_intervals": None, "share": 0.5}])
+    first, second = ranked(paused, other)[0]
+    assert (first.gain.share, first.gain.after_ms) == (pytest.approx(0.75), pytest.approx(0.1))
+    assert second.gain.cumulative_before_ms == pytest.approx(0.1)
+    assert second.gain.cumulative_after_ms == pytest.approx(0.05)

@@ -96,7 +96,7 @@ def _first_to_fix(best: PricedFinding, left: Sequence[PricedFinding], settings: 
 
 def _of_the_rest(ledger: GainCalculator, item: PricedFinding, taken: AppliedFixes) -> float:
     """The part of what is left of its loop that a fix removes, over all loops."""
-    return ledger.marginal(item, taken) / taken.left * item.weight if taken.left > 0 else 0.0
+    return ledger.worth(item, taken) / taken.left * item.weight if taken.left > 0 else 0.0
 
 
 def _sure(item: PricedFinding) -> bool:
@@ -146,7 +146,7 @@ def _key(
     ledger: GainCalculator, item: PricedFinding, taken: AppliedFixes, part: float
 ) -> tuple[bool, float, float, int, str]:
     measured = not item.untested
-    marginal = ledger.marginal(item, taken) if measured else 0.0
+    worth = ledger.worth(item, taken) if measured else 0.0
     weight = item.weight * part
     # A finding whose whole claim is already taken still ranks by what it would be worth alone.
-    return measured, marginal * weight, item.share * weight, SEVERITIES.index(item.rule.severity), item.rule.code
+    return measured, worth * weight, item.share * weight, SEVERITIES.index(item.rule.severity), item.rule.code

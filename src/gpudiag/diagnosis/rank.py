@@ -99,7 +99,7 @@ def rank(
         )
 
     findings = [finding(number, item, left) for number, (item, *left) in enumerate(ordered, 1)]
-    small = [finding(number, item, (1.0, 1 - item.share)) for number, item in enumerate(minor, len(ordered) + 1)]
+    small = [finding(number, item, (1.0, 1 - item.own_share)) for number, item in enumerate(minor, len(ordered) + 1)]
     return marked(findings, settings), marked(small, settings)
 
 

@@ -110,9 +110,7 @@ def _claimed(
     """Return the time that findings account for, by leaf (ns), never more than the leaf holds."""
     found = {leaf: min(ns, times.get(leaf, 0)) for leaf, ns in by_leaf(con, loop, merged).items()}
     for item in items:
-        left = item.claim.get(bounds.WHOLE, 0.0) * item.inside or (
-            _untested_share(item) * item.total_ns if item.untested else 0.0
-        )
+        left = item.claim.get(bounds.WHOLE, 0.0) or (_untested_share(item) * item.total_ns if item.untested else 0.0)
         for leaf, words in LEAVES.items():
             if left > 0 and leaf in times and leaf != COMPUTING and words.part in item.rule.budget:
                 taken = min(left, times[leaf] - found.get(leaf, 0.0))

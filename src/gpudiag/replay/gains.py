@@ -62,27 +62,31 @@ class PricedFinding:
         return self.price is not None and self.rule.price is not None and self.rule.price.kind == "upper_bound"
 
     @property
-    def share(self) -> float:
-        """The part of the loop, or of the kernels' time, that the fix alone removes."""
+    def own_share(self) -> float:
+        """The part of the loop's own time, or of the kernels' time, that the fix alone removes."""
         if self.price is not None:
             return 1 - (self.price.low if self.bounded else self.price.expected)
         return self.part(self.claim)
 
     @property
+    def share(self) -> float:
+        """The part of `before_ms`, or of the kernels' time, that the fix alone removes."""
+        return (self.own_share + self.beside) / (1 + self.beside)
+
+    @property
+    def own_ms(self) -> float:
+        """An iteration of its loop as it is (ms)."""
+        return (self.loop.iteration_ms_unprofiled or self.loop.iteration_ms) if self.loop else 0.0
+
+    @property
     def before_ms(self) -> float:
-        """An iteration of its loop as it is (ms), with the time beside it that the finding is about as well."""
-        return (self.loop.iteration_ms_unprofiled or self.loop.iteration_ms) + self.beside_ms if self.loop else 0.0
+        """An iteration as it is with the time beside it that the finding is about as well (ms)."""
+        return self.own_ms * (1 + self.beside)
 
     @property
-    def beside_ms(self) -> float:
-        """Time between two iterations that the finding is about as well (ms an iteration)."""
-        return math.fsum(float(row.get("added_between_ns") or 0.0) for row in self.rows) / 1e6
-
-    @property
-    def inside(self) -> float:
-        """The part of what it is about that lies in its loop's own time, 0 to 1."""
-        saved = self.share * self.before_ms
-        return max(0.0, 1 - self.beside_ms / saved) if saved > 0 else 1.0
+    def beside(self) -> float:
+        """Time between two iterations that the finding is about as well, over an iteration of the loop."""
+        return _sum(self.rows, "added_between_ns") / 1e6 / self.own_ms if self.own_ms else 0.0
 
     @property
     def proven(self) -> float:
@@ -133,6 +137,10 @@ class GainCalculator:
         """A finding of a loop, priced alone."""
         proven = [row for row in rows if not (rule.price and rule.price.unproven(row))]
         claim = bounds.claim(self.con, rule, proven, loop.id, total_ns)
+        if bounds.WHOLE in claim and (beside := _sum(rows, "added_between_ns") / 1e6):
+            # A share is of the iteration and the time beside it; what it saves of that is not the loop's own.
+            whole = claim[bounds.WHOLE] / total_ns * (loop.iteration_ms + beside) - beside
+            claim[bounds.WHOLE] = max(0.0, whole / loop.iteration_ms) * total_ns
         item = PricedFinding(rule, rows, loop, total_ns, claim, loop.share_of_span)
         self.items[rule.code, loop.id] = item
         if item.untested or rule.about == "job":
@@ -182,6 +190,10 @@ class GainCalculator:
         bounds.merge(merged, item.claim)
         return item.part(merged) - item.part(taken.claim)
 
+    def worth(self, item: PricedFinding, taken: AppliedFixes) -> float:
+        """Return what the fix saves after those taken, of the loop and beside it, over an iteration."""
+        return self.marginal(item, taken) + item.beside
+
     def take(self, item: PricedFinding, taken: AppliedFixes) -> None:
         """Fix it."""
         marginal, left = self.marginal(item, taken), taken.left
@@ -208,22 +220,22 @@ def gain(item: PricedFinding, left: float, before_it: float = 1.0) -> Gain:
         return Gain(kind="test_needed", basis=basis, loop=item.key, test=price.test)
     if item.loop is None:
         return _kernel_gain(item)
-    before = item.before_ms
+    before, own = item.before_ms, item.own_ms
     kind: GainKind = price.kind
     if item.price is not None and price.kind == "expected":
-        after, low, high = (before * part for part in (item.price.expected, item.price.low, item.price.high))
+        after, low, high = (own * part for part in (item.price.expected, item.price.low, item.price.high))
     elif item.of_job:
         after = before * (1 - item.part(item.claim))
         low, high = (before * max(0.0, 1 - _sum(item.rows, name)) for name in ("share_high", "share_low"))
         low, high = min(low, after), max(high, after)
     else:
-        bound = before * (item.proven if item.price is not None else 1 - item.part(item.claim))
+        bound = own * (item.proven if item.price is not None else 1 - item.part(item.claim))
         kind = "lower_bound" if price.kind == "lower_bound" else "upper_bound"
         after, low, high = (bound, 0.0, bound) if kind == "lower_bound" else (bound, bound, before)
     return Gain(
         kind=kind, basis=basis, loop=item.key, before_ms=before, after_ms=after, low_ms=low, high_ms=high,
         speedup=before / after if after > 0 else None, share=1 - after / before,
-        cumulative_before_ms=before * before_it, cumulative_after_ms=before * left,
+        cumulative_before_ms=before - own * (1 - before_it), cumulative_after_ms=own * left,
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from gpudiag.text.format import pct
 KINDS = {"expected": "expected", "upper_bound": "at most", "lower_bound": "at least"}
 NOTHING_LEFT = 1e-6  # of the time before: less than a clock can tell
 WORTH_SAYING = 1.1  # a speedup below this reads as "1.0 times"
+PAUSES = " and the pauses after it"
 SIZES = {"expected": "about", "upper_bound": "up to", "lower_bound": "at least"}
 
 
@@ -75,7 +76,7 @@ def _beside(finding: Finding, loops: Mapping[int, Loop]) -> str:
     loop, gain = loop_of(finding, loops), finding.gain
     if loop and gain.before_ms:
         longer = gain.before_ms > (1 + SMALLEST) * (loop.iteration_ms_unprofiled or loop.iteration_ms)
-        return f"{_whole(finding, loops)} and the pauses after it" if longer else ""
+        return f"{_whole(finding, loops)}{PAUSES}" if longer else ""
     return ""
 
 
@@ -109,7 +110,7 @@ def _then(gain: Gain) -> float:
 def together(findings: Sequence[Finding], loops: Mapping[int, Loop]) -> str:
     """Say that gains of one loop overlap, and what all of its fixes leave; empty where no loop has two that count.
 
-    The loop's time is the one that its own line gives, so without the pauses that a finding may be about as well.
+    The loop's time is the one that its own line gives, and the pauses that a finding may be about as well go too.
     """
     counted = [one for one in findings if loop_of(one, loops) and one.gain.cumulative_after_ms is not None]
     counted = [one for one in counted if (more := _more(one)) is None or more >= LITTLE]
@@ -123,7 +124,7 @@ def together(findings: Sequence[Finding], loops: Mapping[int, Loop]) -> str:
     if loop is None or not gain.before_ms or gain.cumulative_after_ms is None:
         return ""
     now = loop.iteration_ms_unprofiled or loop.iteration_ms
-    before, after = duration(now), duration(now * gain.cumulative_after_ms / gain.before_ms)
+    before, after = duration(now), duration(gain.cumulative_after_ms)
     if before == after:
         return ""
     bounded = any(one.gain.kind == "upper_bound" for one in counted)
@@ -131,7 +132,8 @@ def together(findings: Sequence[Finding], loops: Mapping[int, Loop]) -> str:
     of = _whole(last, loops)
     subject = of if of == WHOLE or len(loops) == 1 else f"an iteration of {of}"
     fixed = _named([one.rank for one in counted], len(findings))
-    return f"Gains can overlap: with {fixed} fixed, {subject} takes {how} {after} instead of {before}."
+    longer = PAUSES if any(_beside(one, loops) for one in counted) else ""
+    return f"Gains can overlap: with {fixed} fixed, {subject} takes {how} {after} instead of {before}{longer}."
 
 
 def _named(ranks: Sequence[int], count: int) -> str:

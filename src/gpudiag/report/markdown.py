@@ -68,7 +68,7 @@ def view(report: Report, limit: int | None = None) -> dict[str, Any]:
     folder = common_folder(place for f in (*report.findings, *report.minor) for place in f.where)
     caveat = first_words.caveat(report.notes)
     frameworks = report.run.frameworks
-    remedies = [_for_frameworks(f.remedies, frameworks) for f in report.findings]
+    remedies = [for_frameworks(f.remedies, frameworks) for f in report.findings]
     rows = [_safe(row) for row in first_words.rows(report, remedies, loops, folder)]
     lines = first_words.lines(report, shown)
     return {
@@ -215,7 +215,7 @@ def _summary(
     fixed: dict[tuple[str, str], int] = {}
     summary = []
     for finding in findings:
-        remedies = _for_frameworks(finding.remedies, frameworks)
+        remedies = for_frameworks(finding.remedies, frameworks)
         summary.append(
             {
                 "finding": finding,
@@ -264,7 +264,7 @@ def _by_code(items: Iterable[_Coded]) -> list[list[_Coded]]:
     return list(groups.values())
 
 
-def _for_frameworks(remedies: Sequence[Remedy], frameworks: Sequence[str]) -> Sequence[Remedy]:
+def for_frameworks(remedies: Sequence[Remedy], frameworks: Sequence[str]) -> Sequence[Remedy]:
     fitting = [r for r in remedies if r.framework in ("any", "python") or r.framework in frameworks]
     return fitting if any(r.framework != "any" for r in fitting) or not remedies else fitting or remedies
 

@@ -72,6 +72,15 @@ def test_a_rule_without_a_question_asks_by_its_title() -> None:
     assert "- [ ] **Is this meant, and does the program need it: Arrays are sorted twice?**" in text
 
 
+def test_a_reviewer_sees_the_time_the_doubt_and_the_fix() -> None:
+    doubt = samples.launch_bound().notes[0].model_copy(update={"severity": "high"})
+    text = checklist.render(samples.launch_bound().model_copy(update={"notes": (doubt,)}))
+    head, _, asked = text.partition("## `decode.py`")
+    assert "**`decode_token`: 5.70 ms an iteration, the GPU computes 20 % of it**" in head
+    assert "**Keep in mind:** The profiler slows the CPU" in head
+    assert "  - Fix: Replay the step as one CUDA graph\n  - Why: " in asked
+
+
 def test_files_come_by_gain_and_places_without_a_file_last() -> None:
     text = with_findings(
         asking(1, 0.4, Place(kernel="gather", share=1.0)),

@@ -166,6 +166,20 @@ def test_what_is_not_a_finding_is_folded_and_counted() -> None:
     assert "**Smaller things**\n\n- Many small copies where one would do" in fold
 
 
+def test_what_takes_most_from_the_figures_stands_before_them() -> None:
+    doubt = samples.launch_bound().notes[0].model_copy(update={"severity": "high"})
+    text = comment.render(samples.launch_bound().model_copy(update={"notes": (doubt,)}))
+    assert text.index("**Keep in mind:** The profiler slows the CPU") < text.index("What to fix")
+
+
+def test_the_fix_is_for_the_framework_that_was_recorded() -> None:
+    ours = samples.launch_bound_finding().remedies[0]
+    other = ours.model_copy(update={"id": "jit", "title": "Compile the step by jax.jit", "framework": "jax"})
+    found = samples.launch_bound_finding(remedies=(other, ours))
+    text = comment.render(samples.launch_bound().model_copy(update={"findings": (found,)}))
+    assert "- Fix: Replay the step as one CUDA graph\n" in text
+
+
 def test_findings_after_the_fifth_get_a_line() -> None:
     text = comment.render(many(7))
     assert text.count("x = step(x)\n```\n") == 5

@@ -29,7 +29,8 @@ def render(report: Report) -> str:
     report = private(report)
     seen = view(report, 0)
     loops = {loop.id: loop for loop in report.run.loops}
-    files = _files(report.findings, loops, seen["folder"])
+    fixes = {row.finding.rank: row.fix for row in seen["all_rows"] if row.finding.remedies}
+    files = _files(report.findings, loops, seen["folder"], fixes)
     names = {file["name"] for file in files if file["name"]}
     asked = {"files": files, "named": len(names), "questions": sum(len(file["items"]) for file in files)}
     return f"{section('checklist', {**seen, **asked, 'ruled_out': _by_letter(report)})}\n"
@@ -46,7 +47,9 @@ def _title(finding: Finding) -> str:
     return escape.middle(finding.title, TITLE)
 
 
-def _files(findings: Sequence[Finding], loops: Mapping[int, Loop], folder: str) -> list[dict[str, Any]]:
+def _files(
+    findings: Sequence[Finding], loops: Mapping[int, Loop], folder: str, fixes: Mapping[int, str]
+) -> list[dict[str, Any]]:
     """The files with their items, by what is at stake in them; what names no file comes last."""
     items: dict[str, list[dict[str, Any]]] = defaultdict(list)
     stakes: dict[str, float] = defaultdict(float)
@@ -62,7 +65,8 @@ def _files(findings: Sequence[Finding], loops: Mapping[int, Loop], folder: str) 
         for file, here in places.items():
             part = _part(here, len(finding.where))
             stakes[file] += weight * part
-            items[file].append(_item(finding, here, part if len(places) > 1 else 1.0, loops))
+            item = _item(finding, here, part if len(places) > 1 else 1.0, loops)
+            items[file].append({**item, "fix": fixes.get(finding.rank, "")})
     ordered = sorted(items, key=lambda file: (not file, -stakes[file], items[file][0]["finding"].rank, file))
     return [{"name": _shown(file, folder), "items": items[file]} for file in ordered]
 

@@ -14,7 +14,7 @@ from gpudiag.model import Diff, Finding, Report
 from gpudiag.report import diff as diffpage
 from gpudiag.report.code_review import locations
 from gpudiag.report.github.comment_limits import APART, LIMIT, body, folded, marker, private, sound
-from gpudiag.report.markdown import Safe, environment, section, view
+from gpudiag.report.markdown import Safe, environment, for_frameworks, section, view
 from gpudiag.report.wording import first_words, gain_words, words
 from gpudiag.text import escape
 
@@ -41,7 +41,7 @@ def render(report: Report, key: str = "") -> str:
     findings, also = _findings(report, seen, room - len(observed)), _also(report, seen)
     fits = len(findings) + len(observed) + len(also) <= room
     return body(
-        APART.join(part for part in (head, findings, observed, caveat, also if fits else "", foot) if part), key
+        APART.join(part for part in (head, caveat, findings, observed, also if fits else "", foot) if part), key
     )
 
 
@@ -120,14 +120,15 @@ def _item(item: Mapping[str, Any], report: Report, folder: str) -> dict[str, Any
     finding: Finding = item["finding"]
     loops = {loop.id: loop for loop in report.run.loops}
     loop = words.loop_of(finding, loops)
-    fix = first_words.fix_line(finding.remedies[0]) if finding.remedies else ""
+    fitting = for_frameworks(finding.remedies, report.run.frameworks)
+    fix = escape.middle(first_words.fix_line(fitting[0]), TITLE) if fitting else ""
     same = first_words.as_line_of(first_words.same_lines(report.findings).get(finding.rank))
     return {
         **item,
         "headline": Safe(gain_words.headline(finding, loops, ranged=True)),
         "title": Safe(escape.prose(escape.middle(finding.title, TITLE))),
         "where": Safe(f"{locations.brief(finding.where, loop, folder)}{same}") if finding.where else "",
-        "fix": Safe(escape.prose(escape.middle(fix, TITLE))),
+        "fix": Safe(first_words.in_order(finding, report.findings, fix)),
     }
 
 

@@ -187,7 +187,7 @@ def rows(
         kernel = next((place.kernel for place in finding.where if place.kernel), "")
         part = parts.get(kernel, "") if finding.gain.basis == "kernel" else ""
         doubt = ", with low confidence" if finding.confidence == "low" else ""
-        fix = _in_order(finding, report.findings, fix_line(fitting[0])) if fitting else "see below"
+        fix = in_order(finding, report.findings, fix_line(fitting[0])) if fitting else "see below"
         place = where(finding, loops, folder, same.get(finding.rank)) or _unplaced(report.run)
         seen = escape.prose(_sentence(finding.message))
         made.append(FindingRow(finding, escape.prose(finding.title), place, fix, f"{saves}{part}{doubt}", seen))
@@ -204,8 +204,8 @@ def fix_line(remedy: Remedy) -> str:
     return f"{remedy.title}: {remedy.hint}" if remedy.hint else remedy.title
 
 
-def _in_order(finding: Finding, findings: Sequence[Finding], fix: str) -> str:
-    """`Once finding 1 is fixed, record …` where fixes of findings above it have to be made first; Markdown."""
+def in_order(finding: Finding, findings: Sequence[Finding], fix: str) -> str:
+    """Return the fix as it is, or `Once finding 1 is fixed, record …` where fixes of findings above it have to be made first; Markdown."""
     first = [str(one.rank) for one in findings if one.code in finding.after and one.gain.loop == finding.gain.loop]
     if not first:
         return escape.prose(fix)

@@ -205,7 +205,7 @@ def fix_line(remedy: Remedy) -> str:
 
 
 def in_order(finding: Finding, findings: Sequence[Finding], fix: str) -> str:
-    """Return the fix as it is, or `Once finding 1 is fixed, record …` where fixes of findings above it have to be made first; Markdown."""
+    """Return the fix, behind `Once finding 1 is fixed,` where fixes of findings above it come first; Markdown."""
     first = [str(one.rank) for one in findings if one.code in finding.after and one.gain.loop == finding.gain.loop]
     if not first:
         return escape.prose(fix)

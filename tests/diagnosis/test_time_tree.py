@@ -88,8 +88,8 @@ def test_unexplained_time_is_shown_with_what_the_host_did() -> None:
         assert one.large == (one.share > library().setting_values["min_unclaimed_row"])
     assert loop.unclaimed[0].where[0].file
     text = render(report)
-    assert "No finding explains:" in text
-    assert (loop.unclaimed[0].where[0].function or "") in text.partition("No finding explains:")[2]
+    assert "Without a fix so far:" in text
+    assert (loop.unclaimed[0].where[0].function or "") in text.partition("Without a fix so far:")[2]
 
 
 @pytest.mark.capture

@@ -378,3 +378,12 @@ def test_a_long_run_is_divided_as_a_short_one() -> None:
     token = ["embed", *["norm", "qkv", "attention", "project"] * 12, "head", "argmax"]
     found = begins(token * 6000)
     assert len(found) in (5999, 6000) and set(np.diff(found).tolist()) == {len(token)}
+
+
+def test_the_batches_of_a_validation_are_no_steps() -> None:
+    """A run so long that steps are sought in its middle, by a kernel that the batches of a validation run as well."""
+    step = ["input", *["conv", "relu"] * 50, "loss", *["conv_grad", "relu_grad"] * 100, "multi_tensor"]
+    batch = ["input", *["conv", "relu"] * 50, "loss"]
+    run = [*step * 1000, *batch * 60]
+    places = begins(run, [200_000 if name == "input" else 1 for name in run])
+    assert len(places) == 1000 and set(np.diff(places).tolist()) == {len(step)}

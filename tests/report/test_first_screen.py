@@ -221,6 +221,12 @@ def test_a_large_part_without_a_finding_gets_a_row() -> None:
     assert f"{said}: the host was in load (a.py:3) for 90 % of that time" in bare
 
 
+def test_what_a_fix_leaves_names_its_finding() -> None:
+    text = screen(unexplained(LOADING.model_copy(update={"about": ("S01",)})))
+    assert "| | Fixing finding 2 leaves 20 % of an iteration (idle, waiting for input) |" in text
+    assert "No finding explains" not in text
+
+
 def test_a_part_that_is_not_large_gets_none() -> None:
     assert "No finding explains" not in screen(unexplained(LOADING.model_copy(update={"large": False})))
 

@@ -36,8 +36,7 @@ def with_trees(
 ) -> tuple[Loop, ...]:
     """Return the loops with their trees.
 
-    items: all findings of the loops, priced, small ones too; noted_shares: what notes account for, see
-    `explained`.
+    items: all findings of the loops, priced, small ones too; noted_shares: what notes account for (`explained`).
     """
     by_loop: dict[int, list[PricedFinding]] = defaultdict(list)
     for item in items:
@@ -55,10 +54,10 @@ def with_trees(
 def explained(outcomes: Iterable[Outcome]) -> tuple[tuple[int, str, float], ...]:
     """Return what notes account for: loop, leaf of its time tree, part of the loop's time (0 to 1)."""
     return tuple(
-        (row["loop"], outcome.rule.explains, float(share))
-        for outcome in outcomes
-        if isinstance(outcome, Fired) and outcome.rule.explains
-        for row in outcome.rows
+        (row["loop"], one.rule.explains, float(share))
+        for one in outcomes
+        if isinstance(one, Fired) and one.rule.explains
+        for row in one.rows
         if row.get("loop") is not None
         and isinstance(share := row.get("explained_share", row.get("share")), int | float)
     )
@@ -92,6 +91,8 @@ def _with_tree(
     if sum(rest.values()) > settings["min_unclaimed_share"]:
         large = sorted((leaf for leaf in rest if rest[leaf] >= settings["min_unclaimed_leaf"]), key=lambda x: -rest[x])
         found = tuple(_observed(con, loop.id, leaf, rest[leaf], settings["min_unclaimed_row"]) for leaf in large)
+        about = _about(con, loop.id, items, {leaf: settings["most_share"] * rest[leaf] * total for leaf in large})
+        found = tuple(one.model_copy(update={"about": tuple(about[one.leaf])}) for one in found)
     return loop.model_copy(update={"tree": tree, "unclaimed": found})
 
 
@@ -116,6 +117,18 @@ def _claimed(
                 taken = min(left, times[leaf] - found.get(leaf, 0.0))
                 found[leaf] = found.get(leaf, 0.0) + taken
                 left -= taken
+    return found
+
+
+def _about(
+    con: Connection, loop: int, items: Sequence[PricedFinding], least: Mapping[str, float]
+) -> dict[str, list[str]]:
+    """Return the findings whose rows hold at least so much of a leaf (ns), by leaf, whatever their fixes save of it."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for item in items if least else ():
+        for leaf, ns in by_leaf(con, loop, item.claim).items():
+            if ns >= least.get(leaf, math.inf):
+                found[leaf].append(item.rule.code)
     return found
 
 
@@ -177,10 +190,8 @@ def _also(item: PricedFinding) -> Also | None:
 
 def largest_leaves(con: Connection) -> dict[int, str]:
     """Return the largest leaf of each loop's tree but computing, by loop."""
-    rows = con.execute(
-        "select loop, arg_max(leaf, (ns, leaf)) from loop_tree where leaf <> ? group by loop", [COMPUTING]
-    ).fetchall()
-    return dict(rows)
+    largest = "select loop, arg_max(leaf, (ns, leaf)) from loop_tree where leaf <> ? group by loop"
+    return dict(con.execute(largest, [COMPUTING]).fetchall())
 
 
 def graph_share(con: Connection, loop: Loop) -> float:
@@ -216,8 +227,7 @@ def undecided(rule: Rule, loops: Sequence[Loop], graphs: Mapping[int, float]) ->
 
 def _untested_share(item: PricedFinding) -> float:
     """The part of the loop that the rows of a finding without a price are about."""
-    shares = [row.get("share") for row in item.rows]
-    return min(1.0, sum(float(share) for share in shares if isinstance(share, int | float)))
+    return min(1.0, sum(float(share) for row in item.rows if isinstance(share := row.get("share"), int | float)))
 
 
 def _observed(con: Connection, loop: int, leaf: str, share: float, row: float) -> Unclaimed:

@@ -64,7 +64,8 @@ def _without_stump(division: Division, operations: int, settings: Settings) -> D
 
 
 def _within(division: Division, events: Submissions, settings: Settings) -> Division:
-    """The division without the segments before its iterations and after them, where these hold much of the GPU's work.
+    """The division without the segments before its iterations and after them, where these hold much of the GPU's work,
+    and without many in a row that are of another kind, as the batches of a validation.
 
     Kernels that one loop repeats also occur in the next one, in segments of other kinds.
     """
@@ -80,7 +81,30 @@ def _within(division: Division, events: Submissions, settings: Settings) -> Divi
         since = 0
     if until < len(begins) and work[-1] - work[min(begins[until - 1] + size, len(events))] < least:
         until = len(begins)
-    return replace(division, begins=begins[since:until])
+    others = _others(division, compared, settings)
+    kept = np.arange(since, until)
+    return replace(division, begins=begins[kept[~others[since:until]]])
+
+
+def _others(division: Division, compared: Ints, settings: Settings) -> NDArray[np.bool_]:
+    """Mark the segments of another kind that follow one another as often as a loop's iterations do.
+
+    Of those that were not compared, at either end, the ones of another size.
+    """
+    marked = np.zeros(division.count, dtype=bool)
+    sizes, times = np.diff(division.begins), settings["loop_size_times"]
+    unlike = (sizes > times * division.size) | (sizes * times < division.size)
+    edges = np.flatnonzero(np.diff(np.concatenate(([True], division.good, [True])).astype(np.int8)))
+    for begin, end in edges.reshape(-1, 2):
+        first, last = int(compared[begin]), int(compared[end - 1])
+        while first and unlike[first - 1]:
+            first -= 1
+        while last + 1 < len(sizes) and unlike[last + 1]:
+            last += 1
+        after = division.count if end == len(compared) else last + 1  # what follows the last marker is not compared
+        if after - first >= settings["loop_often"]:
+            marked[first:after] = True
+    return marked
 
 
 def _from_pause_to_pause(division: Division, events: Submissions, settings: Settings) -> Division:

@@ -39,6 +39,9 @@ class Unclaimed(Frozen):
     where: tuple[Place, ...] = Field(default=(), description="lines or ranges that the host was in, longest first")
     calls: tuple[str, ...] = Field(default=(), description="the CUDA calls that ended it, most of the time first")
     os_calls: tuple[str, ...] = Field(default=(), description="calls of the operating system in it, longest first")
+    about: tuple[str, ...] = Field(
+        default=(), description="codes of findings that it follows from, whose fixes leave it"
+    )
 
 
 class Phase(Frozen):

@@ -134,7 +134,7 @@ def _budget(loop: Loop, seen: Mapping[str, Any]) -> dict[str, Any]:
         "rows": [row._replace(words=markdown.Safe(row.words)) for row in words.budget_rows(loop)],
         "unprofiled": loop.iteration_ms_unprofiled is not None,
         "phases": inline(f"By phase of the iteration: {words.phases(loop)}.") if loop.phases else "",
-        "unclaimed": [inline(line) for line in unclaimed_words.lines(loop)],
+        "unclaimed": [inline(line) for line in unclaimed_words.lines(loop, seen["report"].findings)],
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from gpudiag.model import Loop, Place, Unclaimed
+from gpudiag.model import Finding, Loop, Place, Unclaimed
 from gpudiag.report.wording.words import LITTLE, WHOLE, leaf_label
 from gpudiag.text.escape import code, plain
 from gpudiag.text.format import base_name, pct
@@ -21,12 +21,13 @@ class Observation(NamedTuple):
     where: str
 
 
-def large(loops: Iterable[Loop]) -> list[Observation]:
+def large(loops: Iterable[Loop], findings: Sequence[Finding]) -> list[Observation]:
     """The parts that are worth a row of the first screen, each with what the host did most of the time."""
     known = list(loops)
     return [
         Observation(
-            f"No finding explains {pct(one.share)} of {_whole(loop, known)} ({plain(leaf_label(one.leaf))})",
+            f"{_left_by(one, loop, findings)} {pct(one.share)} of {_whole(loop, known)}"
+            f" ({plain(leaf_label(one.leaf))})",
             _mostly(one),
         )
         for loop in known
@@ -35,13 +36,24 @@ def large(loops: Iterable[Loop]) -> list[Observation]:
     ]
 
 
+def _about(one: Unclaimed, loop: Loop, findings: Sequence[Finding]) -> str:
+    """`finding 2`, from which a part follows though its fix leaves it; empty where there is none."""
+    ranks = [str(found.rank) for found in findings if found.code in one.about and found.gain.loop == loop.id]
+    return f"finding{'s' if len(ranks) > 1 else ''} {' and '.join(ranks)}" if ranks else ""
+
+
+def _left_by(one: Unclaimed, loop: Loop, findings: Sequence[Finding]) -> str:
+    about = _about(one, loop, findings)
+    return f"Fixing {about} leaves" if about else "No finding explains"
+
+
 def _whole(loop: Loop, loops: Sequence[Loop]) -> str:
     """Return what the part is of, in few words: of the only loop `an iteration`."""
     return "an iteration" if len(loops) == 1 and loop.source != "unknown" else _name(loop)
 
 
-def lines(loop: Loop) -> list[str]:
-    """A line for each large part of a loop's time that no finding explains: all that is known of what the host did."""
+def lines(loop: Loop, findings: Sequence[Finding]) -> list[str]:
+    """A line for each large part of a loop's time that is left unexplained: all that is known of what the host did."""
     found = []
     for one in loop.unclaimed:
         said = []
@@ -51,7 +63,9 @@ def lines(loop: Loop) -> list[str]:
             said.append(f"it called {', '.join(map(code, one.os_calls))}")
         if one.calls:
             said.append(f"{_call(one)} {', '.join(map(code, one.calls))}")
-        found.append(f"{pct(one.share)} **{plain(leaf_label(one.leaf))}**: {'; '.join(said) or UNKNOWN}")
+        about = _about(one, loop, findings)
+        fixed = f" with {about} fixed" if about else ""
+        found.append(f"{pct(one.share)} **{plain(leaf_label(one.leaf))}**{fixed}: {'; '.join(said) or UNKNOWN}")
     return found
 
 

@@ -24,7 +24,7 @@ new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev
 state="$PWD $(cksum requirements.lock requirements-dev.lock pyproject.toml src/gpudiag/__init__.py | tr '\n' ' ')"
 python=.venv/bin/python
 installed() { [ -f ".venv/.installed-$1" ] && [ "$(cat ".venv/.installed-$1")" = "$state" ]; }
-# The locks agree, so what serves development serves running too.
+# The lock for development holds the other one, so what serves development serves running too.
 if new_enough "$python" && { installed "$what" || installed dev; }; then exit 0; fi
 
 if ! new_enough "$python" || ! "$python" -c 'import pip' 2>/dev/null; then
@@ -42,7 +42,7 @@ if ! new_enough "$python" || ! "$python" -c 'import pip' 2>/dev/null; then
     if ! "$found" -m venv .venv >/dev/null 2>&1; then
         rm -rf .venv
         "$found" -m venv --without-pip .venv
-        pin=$(grep -m1 '^pip==' requirements-dev.lock | cut -d' ' -f1)
+        pin=$(grep -h '^pip==' requirements.lock requirements-dev.lock | cut -d' ' -f1)
         if ! "$found" -m pip --python "$python" install -qq "$pin" && ! pip --python "$python" install -qq "$pin"; then
             rm -rf .venv
             echo "gpudiag needs pip 22.3 or newer: install python3-venv or a newer pip, then run this again." >&2

@@ -16,6 +16,7 @@ from timelines import Case, iterations, launched, library, opened, rows
 VIEWS = (
     "kernel_match", "kernel_use", "loop_phase", "idle_interval", "loop_gpu_op", "transfer", "loop_budget", "loop_facts",
     "loop_pause",
+    "pause_first_use",
     "device_state", "readback_range",
     "device_link", "kernel_roofline", "kernel_waves", "kernel_wait", "call_sample", "loop_sample",
     "backward_stretch", "call_place",

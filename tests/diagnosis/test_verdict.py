@@ -114,19 +114,35 @@ def test_a_loop_whose_replay_is_held_is_not_healthy() -> None:
     assert "what sets its pace was not recorded" in verdict.text
 
 
+def standing_still(pause: int) -> Case:
+    """Two stretches of 20 iterations with a pause of the host between them (µs)."""
+    case = launched(20, 1000, ("a()", 0, 5, 995))
+    later = launched(20, 1000, ("a()", 0, 5, 995), start=20_000 + pause)
+    marks = {"name": "iter", "duration": 999, "repeat": 20, "every": 1000}
+    case["nvtx_range"] = [{**marks, "start": 0}, {**marks, "start": 20_000 + pause}]
+    case["api_call"] += [{**row, "label": f"{row['label']} later"} for row in later["api_call"]]
+    case["gpu_op"] += [{**row, "api_call": f"{row['api_call']} later"} for row in later["gpu_op"]]
+    return case
+
+
 @pytest.mark.slow
 def test_a_loop_that_stands_still_is_not_healthy() -> None:
     """One pause is no rhythm and fires no rule; the time of an iteration does not hold it."""
     for pause, state in ((60, "healthy"), (20_000, "cannot_tell")):
-        case = launched(20, 1000, ("a()", 0, 5, 995))
-        later = launched(20, 1000, ("a()", 0, 5, 995), start=20_000 + pause)
-        marks = {"name": "iter", "duration": 999, "repeat": 20, "every": 1000}
-        case["nvtx_range"] = [{**marks, "start": 0}, {**marks, "start": 20_000 + pause}]
-        case["api_call"] += [{**row, "label": f"{row['label']} later"} for row in later["api_call"]]
-        case["gpu_op"] += [{**row, "api_call": f"{row['api_call']} later"} for row in later["gpu_op"]]
-        verdict = judged(case)[1]
+        verdict = judged(standing_still(pause))[1]
         assert verdict.state == state, pause
     assert "it computed nothing once, for 20.0 ms in all: 3" in verdict.text
+
+
+@pytest.mark.slow
+def test_a_pause_to_compile_a_new_kernel_comes_once() -> None:
+    case = standing_still(20_000)
+    compiling = {"function": "compile", "file": "/v/site-packages/cupy/cuda/compiler.py", "line": 9}
+    frames = [compiling, {"function": "log", "file": "/u/run.py", "line": 7}]
+    case["py_sample"] = [{"time": 30_000, "frames": frames}]
+    assert judged(case)[1].state == "cannot_tell", "the kernels after it have run before"
+    case["gpu_op"].append({"name": "norm()", "start": 39_950, "duration": 10})
+    assert judged(case)[1].state == "healthy"
 
 
 def test_what_fired_and_is_small_is_named_where_nothing_else_is() -> None:

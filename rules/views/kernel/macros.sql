@@ -218,3 +218,13 @@ create macro in_single(name) as
     '(_|\b)(float32|float16|complex64)(_|\b)'
   )
     and not widens(name);
+
+-- Whether a kernel is one pass of a grouped (foreach) operation of PyTorch over whole arrays. Those that compute a
+-- norm,
+-- scale by a value on the GPU as clipping does, copy, or hold a whole update, are none.
+create macro is_grouped_pass(name) as
+  coalesce(
+    regexp_matches(name, 'multi_tensor_apply_kernel<.*(Pointwise|Ternary|Binary|Unary)Op\w*Functor<')
+      and not regexp_matches(name, 'OpScalarTensorFunctor|Fused'),
+    false
+  );

@@ -3,6 +3,7 @@
 --   loop: references loop
 --   process: references process
 --   start: when the pause began (ns)
+--   compiles: whether the Python samples in it were mostly inside a compiler
 create view pause_first_use as
 with held as (
   select distinct
@@ -14,10 +15,23 @@ with held as (
   join gpu_op o on o.process = p.process and o.start between p.start and p."end" + p.iteration_ns
   where o.kind = 'kernel'
 )
-select distinct
+select
   h.loop,
   h.process,
-  h.start
+  h.start,
+  coalesce(any_value(s.compiles), false) as compiles
 from held h
 join kernel_first_run f using (process, name)
-where f.start >= h.start;
+left join (
+  select
+    loop,
+    process,
+    start,
+    count(*) filter (compiles) >= setting('most_share') * count(*) as compiles
+  from pause_sample
+  group by loop, process, start
+) s on s.loop = h.loop
+  and s.process = h.process
+  and s.start = h.start
+where f.start >= h.start
+group by h.loop, h.process, h.start;

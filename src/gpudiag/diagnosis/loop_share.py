@@ -37,7 +37,9 @@ class Pauses(NamedTuple):
 
 
 def pauses(con: Connection) -> dict[int, Pauses]:
-    """The pauses between iterations by loop; loops without any are left out."""
+    """The pauses between iterations by loop, but for those in which code was compiled that had never run before; loops
+    without any are left out.
+    """
     rows = con.execute(
         """
         select p.loop, p.occurrences, p.idle_ns, paused_part(p.idle_ns, f.total_ns, f.devices, p.outside_ns)
@@ -46,7 +48,9 @@ def pauses(con: Connection) -> dict[int, Pauses]:
             select loop, count(distinct (process, occurrence)) // count(distinct process) as occurrences,
                 sum(idle_ns) / count(distinct process) as idle_ns,
                 sum("end" - start) / count(distinct process) as outside_ns
-            from loop_pause where between group by loop
+            from loop_pause
+            anti join (from pause_first_use where compiles) using (loop, process, start)
+            where between group by loop
         ) p using (loop)
         """
     ).fetchall()

@@ -81,6 +81,13 @@ def test_a_reviewer_sees_the_time_the_doubt_and_the_fix() -> None:
     assert "  - Fix: Replay the step as one CUDA graph\n  - Why: " in asked
 
 
+def test_fix_and_reason_stand_at_the_first_file() -> None:
+    text = with_findings(asking(1, 0.5, Place(file="a.py", line=1, share=0.9), Place(file="b.py", line=2, share=0.1)))
+    first, _, second = text.partition("## `b.py`")
+    assert "  - Fix: " in first and "  - Why: " in first
+    assert "Could number 1 go?" in second and "  - Fix: " not in second and "  - Why: " not in second
+
+
 def test_files_come_by_gain_and_places_without_a_file_last() -> None:
     text = with_findings(
         asking(1, 0.4, Place(kernel="gather", share=1.0)),

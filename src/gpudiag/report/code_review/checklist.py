@@ -50,7 +50,10 @@ def _title(finding: Finding) -> str:
 def _files(
     findings: Sequence[Finding], loops: Mapping[int, Loop], folder: str, fixes: Mapping[int, str]
 ) -> list[dict[str, Any]]:
-    """The files with their items, by what is at stake in them; what names no file comes last."""
+    """The files with their items, by what is at stake in them; what names no file comes last.
+
+    Fix and reason of a finding stand at the first of its files.
+    """
     items: dict[str, list[dict[str, Any]]] = defaultdict(list)
     stakes: dict[str, float] = defaultdict(float)
     for finding in findings:
@@ -68,6 +71,11 @@ def _files(
             item = _item(finding, here, part if len(places) > 1 else 1.0, loops)
             items[file].append({**item, "fix": fixes.get(finding.rank, "")})
     ordered = sorted(items, key=lambda file: (not file, -stakes[file], items[file][0]["finding"].rank, file))
+    explained: set[int] = set()
+    for item in (item for file in ordered for item in items[file]):
+        rank = item["finding"].rank
+        item["explained"] = rank in explained
+        explained.add(rank)
     return [{"name": _shown(file, folder), "items": items[file]} for file in ordered]
 
 

@@ -114,6 +114,17 @@ def test_a_loop_whose_replay_is_held_is_not_healthy() -> None:
     assert "what sets its pace was not recorded" in verdict.text
 
 
+def test_a_busy_loop_needs_no_replay_to_be_healthy() -> None:
+    settings = library().setting_values
+    for copy, state in ((5, "healthy"), (80, "cannot_tell")):
+        with opened(exposing(copy), *VIEWS) as con:
+            run = run_summary.run(con, settings, {})
+            trees = time_tree.with_trees(con, run.loops, (), settings)
+            run = run.model_copy(update={"loops": trees})
+            missed = {run.loops[0].id: Doubt("missed", -0.15)}
+            assert verdicts.verdict(con, run, (), settings, (), missed).state == state
+
+
 def standing_still(pause: int) -> Case:
     """Two stretches of 20 iterations with a pause of the host between them (µs)."""
     case = launched(20, 1000, ("a()", 0, 5, 995))

@@ -21,17 +21,17 @@ from gpudiag.jobs.rank_summary import packed
 from gpudiag.options import Options
 from paths import ROOT
 
-CAPTURES = ROOT / "fixtures" / "captures" / "ddp_one_bucket"
+CAPTURE = ROOT / "fixtures" / "captures" / "rollout_eager" / "slow"
 pytestmark = [pytest.mark.slow, pytest.mark.capture]
 
 
 @pytest.fixture(scope="module")
 def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """A rank's capture several times over: reading them is what is tested, and summaries do not compare ranks."""
+    """A small capture several times over: reading them is what is tested, and summaries do not compare ranks."""
     folder = tmp_path_factory.mktemp("ranks")
     files = [folder / f"rank{number}.sqlite" for number in range(6)]
-    for number, file in enumerate(files):
-        shutil.copyfile(recording(CAPTURES / f"slow.rank{number % 2}"), file)
+    for file in files:
+        shutil.copyfile(recording(CAPTURE), file)
     return files
 
 

@@ -204,6 +204,19 @@ parts as (
   from split
   where shadow < ns
 ),
+-- a small value is read in two calls, a copy and the wait for it: neither would be made without the other
+read_back as (
+  select
+    unnest([b.id, w.id]) as api_call,
+    w.id as wait
+  from host_blocking_call h
+  join call w on w.id = h.id
+  join call b on b.thread = w.thread and b.seq = w.seq - 1
+  join (
+    select distinct api_call from analysed_gpu_op where kind = 'memcpy' and copy_kind = 'device_to_host'
+  ) o on o.api_call = b.id
+  where w.kind = 'sync' and w.start - b."end" <= setting('host_work_ns')
+),
 placed as (
   select
     cast(row_number() over (order by p.gap, p.start, p."end") - 1 as integer) as idle_interval,
@@ -220,6 +233,7 @@ placed as (
     p.segment_ns,
     p.cause_call,
     p.cause_kind,
+    r.wait,
     coalesce(i.fetches_input, false) as input,
     s.submission,
     case
@@ -236,6 +250,7 @@ placed as (
       when p.doing = 'latency' and p."end" - p.start >= setting('dependency_ns') then 'dependency'
       when p.doing = 'segment' and coalesce(s.delayed, p.segment_ns >= setting('host_work_ns')) then 'working'
       when p.doing = 'call' and s.delayed and s.loads and p.api_call <> s.submission then 'working'
+      when r.wait is not null then 'reading'
       else 'submitting'
     end as part,
     coalesce(s.loads, false) as loads,
@@ -245,6 +260,7 @@ placed as (
   join gap g on g.gap = p.gap
   left join host_segment i on i.api_call = p.api_call
   left join submission s on s.api_call = p.api_call
+  left join read_back r on r.api_call = p.api_call and p.doing <> 'latency'
   asof left join (
     select
       iteration,
@@ -258,6 +274,7 @@ named as (
   select
     *,
     case
+      when part = 'reading' then 'sync'
       when part <> 'working' then part
       when loads then 'compiling'
       when blocked then 'blocked'
@@ -267,6 +284,9 @@ named as (
   from placed
 )
 select
-  * exclude (submission, part, loads, blocked, last),
+  * exclude (submission, part, loads, blocked, last, wait) replace (
+    if(part = 'reading', wait, cause_call) as cause_call,
+    if(part = 'reading', 'sync', cause_kind) as cause_kind
+  ),
   budget_category(leaf) as category
 from named;

@@ -1,9 +1,11 @@
 -- Idle time attributed to each nanosecond of synchronisation. Without its waits a loop could not be shorter than its
 -- GPU work, nor than what its host does between them; the host runs up to settings.host_inflation times slower under
--- the profiler. What is left above the longer of the two follows from the waits, in proportion to their length.
+-- the profiler. Where even then the host needs longer than the GPU, the loop gains what the waits take and no more; the
+-- further the host could get ahead of the GPU, the more of the idle time follows from the waits.
 -- materialised: looked up for each wait
 --   loop: references loop
 --   factor: idle time that follows from a wait, in units of the wait's length, at least 1
+--   most_factor: the same if all that is longer than the GPU's work or the unprofiled host's follows from the waits
 create view sync_idle_factor as
 with length as (
   select
@@ -75,6 +77,11 @@ select
   loop,
   greatest(
     1,
+    least(ns - busy_ns, waited_ns + busy_ns - fetched_ns - (ns - waited_ns - fetched_ns) / setting('host_inflation'))
+      / waited_ns
+  ) as factor,
+  greatest(
+    1,
     (ns - greatest(busy_ns, fetched_ns + (ns - waited_ns - fetched_ns) / setting('host_inflation'))) / waited_ns
-  ) as factor
+  ) as most_factor
 from paced;

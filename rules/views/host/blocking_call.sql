@@ -10,6 +10,7 @@
 --   start: when it began (ns)
 --   duration_ns: how long it took (ns): not its cost
 --   idle_ns: idle GPU time that follows from it: while it slept on, and until the host had caught up (ns)
+--   most_idle_ns: the most that it may be without the profiler, where this one slowed the host down (ns)
 --   busy_share: part of its duration in which its device worked, 0 to 1
 --   read_bytes: bytes read back that the host then looks at; null when it reads nothing
 --   pageable: whether that copy used pageable host memory
@@ -68,6 +69,8 @@ select
   c.start,
   c."end" - c.start as duration_ns,
   cast(coalesce(g.ns, 0) + coalesce(i.ns, 0) as bigint) as idle_ns,
+  cast((coalesce(g.ns, 0) + coalesce(i.ns, 0)) * if(h.waits, coalesce(w.most_factor / w.factor, 1), 1) as bigint)
+    as most_idle_ns,
   1 - least(1, coalesce(i.ns, 0) / greatest(c."end" - c.start, 1)) as busy_share,
   case
     when c.kind = 'sync' and r.copy_kind = 'device_to_host' then r.bytes
@@ -81,4 +84,5 @@ left join caused g on g.api_call = c.id
 left join inside i on i.api_call = c.id
 left join copied m on m.api_call = c.id
 left join copied_before r on r.api_call = c.id
-left join call_place l on l.api_call = c.id;
+left join call_place l on l.api_call = c.id
+left join sync_idle_factor w on w.loop = c.loop;

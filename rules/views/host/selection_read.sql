@@ -5,6 +5,7 @@
 --   path: innermost NVTX range
 --   read_bytes: bytes read back (B); null where it only waits
 --   idle_ns: idle GPU time that follows from it (ns)
+--   most_idle_ns: the most that it may be without the profiler (ns)
 create view selection_read as
 with launched as (
   select
@@ -33,6 +34,7 @@ following as (
     b.path,
     b.read_bytes,
     b.idle_ns,
+    b.most_idle_ns,
     b.start - s.start <= setting('cpu_phase_ns') as selected_before
   from blocking_call b
   asof left join selecting s on b.thread = s.thread and s.start <= b.start
@@ -60,7 +62,8 @@ select
   f.loop,
   f.path,
   f.read_bytes,
-  f.idle_ns
+  f.idle_ns,
+  f.most_idle_ns
 from following f
 left join own_wait w using (api_call)
 where (f.read_bytes is not null and f.selected_before)

@@ -6,6 +6,7 @@
 --   answer: references api_call: the call that reads the answer, for each of its test; null where none is read
 --   api_call: references api_call: a call of the test
 --   idle_ns: idle GPU time that follows from reading the answer, given to that call alone (ns)
+--   most_idle_ns: the most that it may be without the profiler (ns)
 create view value_check as
 with launched as (
   select
@@ -24,6 +25,7 @@ answered as (
     b.loop,
     b.api_call as answer,
     b.idle_ns,
+    b.most_idle_ns,
     c.thread,
     c.seq as last,
     if(compares_values(n.name_before), n.seq_before, n.seq) as first
@@ -57,7 +59,8 @@ tested as (
     a.loop,
     a.answer,
     c.id as api_call,
-    if(c.id = a.answer, a.idle_ns, 0) as idle_ns
+    if(c.id = a.answer, a.idle_ns, 0) as idle_ns,
+    if(c.id = a.answer, a.most_idle_ns, 0) as most_idle_ns
   from answered a
   join call c on c.thread = a.thread and c.seq between a.first and a.last
   where a.loop in (select loop from often)
@@ -68,6 +71,7 @@ select
   t.loop,
   null,
   l.api_call,
+  0,
   0
 from traced t
 join launch l on l.loop = t.loop and l.name = t.name

@@ -210,6 +210,10 @@ create macro in_double(name) as
 -- names the types of what an operation takes, then of what it gives.
 create macro widens(name) as regexp_matches(name, '^cupy_\w+__\w*(float(16|32)|complex64)_\w*(float64|complex128)$');
 
+-- Whether a kernel's name says that an operation met both 64-bit numbers and shorter ones, which it made longer: no
+-- conversion that was asked for.
+create macro promotes(name) as widens(name) and not starts_with(name, 'cupy_copy__');
+
 -- Whether a kernel's name says that it computes on 32-bit floating-point numbers or shorter ones.
 create macro in_single(name) as
   regexp_matches(
@@ -228,3 +232,7 @@ create macro is_grouped_pass(name) as
       and not regexp_matches(name, 'OpScalarTensorFunctor|Fused'),
     false
   );
+
+-- Whether a kernel sets the states of a random number generator: cuRAND's host interface, which CuPy uses, and Numba.
+create macro seeds_generator(name) as
+  coalesce(regexp_matches(name, '\bgenerate_seed_pseudo|\binit_xoroshiro128p_states'), false);

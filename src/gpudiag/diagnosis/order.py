@@ -1,8 +1,7 @@
 """The order of findings: each is the one worth most after those before it, and what a fix needs comes before it.
 
-Of what an upper bound promises only a part is counted, unless it is about the largest leaf of the loop's time tree and
-no finding with an expected gain of some size is: where most of what the GPU does not compute is one thing, that comes
-first.
+Of what an upper bound promises only a part is counted, unless it is about the leaf that holds most of what the GPU does
+not compute, and no finding with an expected gain of some size is: where most of that is one thing, it comes first.
 """
 
 from __future__ import annotations
@@ -114,18 +113,18 @@ def _part(item: PricedFinding, whole: bool, settings: Mapping[str, float]) -> fl
 def _leading_bounds(
     con: Connection, worth: Sequence[PricedFinding], settings: Mapping[str, float]
 ) -> list[PricedFinding]:
-    """Return the bounds that are mostly about the largest leaf of their loop, where no sure finding is about it.
+    """Return the bounds that are mostly about the leading leaf of their loop, where no sure finding is about it.
 
     A sure finding about it counts where it is worth `leading_share` of the bound.
     """
     bounded = {item.loop.id for item in worth if item.loop is not None and not _sure(item)}
     if not bounded:
         return []
-    largest = time_tree.largest_leaves(con)
+    led = _leading_leaves(con, settings["leading_part"])
     leading = [
         item
         for item in worth
-        if item.loop is not None and item.loop.id in bounded and _leads(con, item, item.loop.id, largest)
+        if item.loop is not None and item.loop.id in bounded and _leads(con, item, item.loop.id, led)
     ]
     sure = [item for item in leading if _sure(item)]
     least = settings["leading_share"]
@@ -136,10 +135,19 @@ def _leading_bounds(
     ]
 
 
-def _leads(con: Connection, item: PricedFinding, loop: int, largest: Mapping[int, str]) -> bool:
-    """Return whether most of what a finding claims lies in the largest leaf of its loop's time tree."""
+def _leading_leaves(con: Connection, least: float) -> dict[int, str]:
+    """Return the leaf that holds at least this part of what is not computing in a loop's tree, by loop."""
+    largest = (
+        "select loop, arg_max(leaf, (ns, leaf)) from loop_tree where leaf <> ?"
+        " group by loop having max(ns) >= ? * sum(ns)"
+    )
+    return dict(con.execute(largest, [time_tree.COMPUTING, least]).fetchall())
+
+
+def _leads(con: Connection, item: PricedFinding, loop: int, led: Mapping[int, str]) -> bool:
+    """Return whether most of what a finding claims lies in the leading leaf of its loop's time tree."""
     placed = time_tree.by_leaf(con, loop, item.claim)
-    return loop in largest and 2 * placed.get(largest[loop], 0.0) >= math.fsum(item.claim.values()) > 0
+    return loop in led and 2 * placed.get(led[loop], 0.0) >= math.fsum(item.claim.values()) > 0
 
 
 def _key(

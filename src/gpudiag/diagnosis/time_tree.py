@@ -188,12 +188,6 @@ def _also(item: PricedFinding) -> Also | None:
     return next((edit.also for edit in reversed(edits) if edit.also), None)
 
 
-def largest_leaves(con: Connection) -> dict[int, str]:
-    """Return the largest leaf of each loop's tree but computing, by loop."""
-    largest = "select loop, arg_max(leaf, (ns, leaf)) from loop_tree where leaf <> ? group by loop"
-    return dict(con.execute(largest, [COMPUTING]).fetchall())
-
-
 def graph_share(con: Connection, loop: Loop) -> float:
     """Return the part of a loop in which graphs run whose kernels were not recorded one by one."""
     row = con.execute(

@@ -93,7 +93,9 @@ def _of_timeline(
     if main.id in doubts and doubts[main.id].kind == "held":
         text = f"The GPU computes {pct(computing(main))} of {where}, but what sets its pace was not recorded"
         return Verdict(state="cannot_tell", text=f"{text}: no fix could be priced.{small}")
-    if main.id in doubts:
+    # Where it computes all but a sliver of the time, there is nothing that a replay would have to price.
+    rest = 1 - recorded_computing(main)
+    if main.id in doubts and (main.iteration_ms_unprofiled or rest >= settings["min_share_expected"]):
         given = "the time given" if main.iteration_ms_unprofiled else "the recorded time"
         text = f"Replaying {where} does not give {given}, so no fix could be priced"
         return Verdict(

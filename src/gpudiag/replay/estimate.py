@@ -62,11 +62,7 @@ class LoopModel:
         slowed = overhead.with_stacks(con) if unprofiled_ns is None else frozenset()
         self.slowed = any(one.record.window.process in slowed for one in graphs)
         if unprofiled_ns is None:
-            plain, stacked = overhead.plausible(settings), overhead.plausible(settings, stacks=True)
-            guesses = [
-                tuple(slow if one.record.window.process in slowed else usual for one in graphs)
-                for usual, slow in zip(plain, stacked, strict=True)
-            ]
+            guesses = overhead.guesses(con, [one.record.window.process for one in graphs], settings)
         else:
             guesses = [tuple(overhead.solve(g, unprofiled_ns * g.iterations, settings) for g in graphs)]
         self.guesses = guesses

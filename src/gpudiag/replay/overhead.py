@@ -8,7 +8,7 @@ recording may have cost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -29,6 +29,7 @@ class Calibration:
     per_function: ns less for each Python function and operator recorded before it, likewise.
     per_node: ns less for each operation of a graph that a call launched, where these were recorded, likewise.
     driver: what is left of all host time after that, the driver's own work included; 1 for all of it.
+    python: what is left after that of the host's time between two calls, where that is shorter than phase_ns.
     """
 
     per_call: float
@@ -36,6 +37,8 @@ class Calibration:
     driver: float = 1.0
     per_function: float = 0.0
     per_node: float = 0.0
+    python: float = 1.0
+    phase_ns: float = 0.0
 
     def durations(self, graph: Graph) -> Floats:
         """The graph's durations (ns) without the profiler."""
@@ -47,6 +50,10 @@ class Calibration:
         before = self.per_call - of_call + self.per_function * calls.functions
         less[graph.leave] = np.minimum(spare[graph.leave], of_call + self.per_node * calls.nodes)
         less[graph.segment] = np.minimum(spare[graph.segment], before)
+        left = graph.host_cpu_ns - less
+        between = np.zeros(len(left))
+        between[graph.segment] = np.where(graph.duration[graph.segment] < self.phase_ns, left[graph.segment], 0.0)
+        less += (1 - self.python) * between
         return np.asarray(graph.duration - less - (1 - self.driver) * (graph.host_cpu_ns - less), dtype=np.float64)
 
 
@@ -59,22 +66,42 @@ def with_stacks(con: duckdb.DuckDBPyConnection) -> frozenset[int]:
     return frozenset(process for (process,) in rows)
 
 
-def plausible(settings: Mapping[str, float], *, stacks: bool = False) -> tuple[Calibration, ...]:
+def with_samples(con: duckdb.DuckDBPyConnection) -> frozenset[int]:
+    """Processes whose Python stacks were sampled, which slows down Python itself, between the calls."""
+    rows = con.execute("select distinct t.process from py_sample y join thread t on t.id = y.thread").fetchall()
+    return frozenset(process for (process,) in rows)
+
+
+def plausible(settings: Mapping[str, float], *, stacks: bool = False, sampled: bool = False) -> tuple[Calibration, ...]:
     """The usual cost of recording first, then the least, then the most that is common.
 
     stacks: whether torch.profiler recorded every call of a Python function, which no recording got for nothing.
+    sampled: whether Python stacks were sampled, which costs something between calls, but not in long phases.
     """
     floor, per_node = settings["replay_host_floor"], settings["replay_graph_node_ns"]
     usual, least = settings["replay_call_ns"], settings["replay_call_ns"] if stacks else 0.0
     drivers, functions = [1.0, 1.0, settings["replay_least_driver"]], [0.0, 0.0, 0.0]
+    pythons, phase_ns = [1.0, 1.0], 0.0
     if stacks:
         drivers = [settings[f"replay_stacks_{which}driver"] for which in ("", "most_", "least_")]
         functions = [settings[f"replay_stacks_{which}function_ns"] for which in ("", "least_", "most_")]
+    elif sampled:
+        pythons = [settings["replay_sampled_python"], settings["replay_sampled_least_python"]]
+        phase_ns = settings["cpu_phase_ns"]
     return (
-        Calibration(usual, floor, drivers[0], functions[0], per_node),
+        Calibration(usual, floor, drivers[0], functions[0], per_node, pythons[0], phase_ns),
         Calibration(least, floor, drivers[1], functions[1]),
-        Calibration(settings["replay_most_call_ns"], floor, drivers[2], functions[2], per_node),
+        Calibration(settings["replay_most_call_ns"], floor, drivers[2], functions[2], per_node, pythons[1], phase_ns),
     )
+
+
+def guesses(
+    con: duckdb.DuckDBPyConnection, processes: Sequence[int], settings: Mapping[str, float]
+) -> list[tuple[Calibration, ...]]:
+    """Return what recording may have cost each of these processes: the usual, the least and the most."""
+    stacks, samples = with_stacks(con), with_samples(con)
+    each = [plausible(settings, stacks=one in stacks, sampled=one in samples) for one in processes]
+    return list(zip(*each, strict=True))
 
 
 def solve(graph: Graph, wanted_ns: float, settings: Mapping[str, float]) -> Calibration:

@@ -90,15 +90,23 @@ def record(
     folder = private / "traces"
     folder.mkdir()
     most = min(plan.max_size, workspace.room(private) // 2)
+    first_done: float | None = None
 
-    def watch(_: float) -> str:
+    def watch(passed: float) -> str:
+        nonlocal first_done
         if workspace.size(private) > most:
             return "size"
         begun, done = (_names(folder, kind) for kind in (trace_hook.BEGUN, trace_hook.TRACE))
         if begun:
             sampler.begin()
-        failed = _names(folder, trace_hook.FAILED)
-        return "enough" if failed or (done and begun <= done) else ""
+        if done and first_done is None:
+            first_done = passed
+        if _names(folder, trace_hook.FAILED):
+            return "enough"
+        # A rank that is a little behind has not begun yet; one that uses no GPU never will.
+        late = {name for name in _names(folder, trace_hook.LOADED) if name.startswith("rank")} - begun
+        waited = first_done is not None and passed - first_done > SETTLE_S
+        return "enough" if done and begun <= done and (not late or waited) else ""
 
     wishes = {
         "folder": str(folder), "rank_variable": program.rank_variable, "begin_step": chosen.begin_step,

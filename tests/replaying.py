@@ -13,6 +13,7 @@ import pytest
 from gpudiag.model import Rule
 from gpudiag.replay import graph, trace
 from gpudiag.replay.edges import EdgeKind
+from gpudiag.replay.edits import registry
 from gpudiag.replay.estimate import LoopModel
 from gpudiag.replay.graph import Graph
 from gpudiag.replay.simulate import length, replay
@@ -75,7 +76,7 @@ def fixed(case: Case, *edits: str, changed: Mapping[str, float] | None = None, *
         chosen = model.select(wanted, [row])
         assert chosen is not None
         before = sum(length(one, replay(one)) for one in model.graphs)
-        return model.remaining(model.fixed(wanted, chosen, None)) * before / 1000
+        return model.remaining(model.fixed(wanted, chosen, None), moved=registry.moves(edits)) * before / 1000
 
 
 @dataclass(frozen=True)

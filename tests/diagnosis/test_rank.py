@@ -90,9 +90,10 @@ def test_an_expected_gain_is_replayed_and_lies_within_its_range() -> None:
     assert (gain.kind, gain.basis) == ("expected", "loop")
     assert gain.before_ms is not None and gain.after_ms is not None and gain.low_ms is not None
     assert gain.before_ms == pytest.approx(0.1)
-    # Half of the iterations lose the 97 µs of host work before the next launch; the host does not wait for the GPU.
-    assert gain.after_ms == pytest.approx(0.1 - 0.5 * 0.097, rel=0.03)
-    assert gain.high_ms is not None and gain.low_ms <= gain.after_ms <= gain.high_ms < gain.before_ms
+    # Half of the iterations lose the host's work before the next launch, 69 µs where no stack is sampled: then the
+    # GPU's 40 µs set the pace.
+    assert gain.after_ms == pytest.approx(0.1 * 40 / 69, rel=0.03)
+    assert gain.high_ms is not None and gain.low_ms <= gain.after_ms <= gain.high_ms <= gain.before_ms
 
 
 def test_no_microsecond_is_promised_twice_by_the_replay() -> None:
@@ -285,10 +286,21 @@ def test_time_between_iterations_counts_beside_their_own() -> None:
 
 
 def test_pauses_between_iterations_leave_the_loop_to_others() -> None:
-    """Without the pauses of 300 µs an iteration the loop is what it was: the other fix still saves half of it."""
+    """Without the pauses of 300 µs an iteration the loop is what it was: the other fix still saves its part of it."""
     paused = (rule("A01"), [{"loop": 0, "idle_intervals": None, "share": 0.75, "added_between_ns": 300_000}])
-    other = (rule("A02"), [{"loop": 0, "idle_intervals": None, "share": 0.5}])
+    other = (rule("A02"), [{"loop": 0, "idle_intervals": None, "share": 0.4}])
     first, second = ranked(paused, other)[0]
     assert (first.gain.share, first.gain.after_ms) == (pytest.approx(0.75), pytest.approx(0.1))
     assert second.gain.cumulative_before_ms == pytest.approx(0.1)
-    assert second.gain.cumulative_after_ms == pytest.approx(0.05)
+    assert second.gain.cumulative_after_ms == pytest.approx(0.06)
+
+
+def test_pages_of_frameworks_that_are_not_used_are_left_out() -> None:
+    links = ("https://docs.pytorch.org/a.html", "https://docs.cupy.dev/b.html", "https://docs.nvidia.com/c.html")
+    named = rule("A01").model_copy(update={"references": links})
+    for seen, kept in ((["cupy"], links[1:]), ([], links)):
+        with opened(program(), *VIEWS, "loop_tree") as con:
+            run = run_summary.run(con, library().setting_values, {})
+            outcomes = (Fired(rule=named, rows=({"loop": 0, "idle_intervals": [0, 1, 2]},)),)
+            [found], _ = rank(con, Evaluation(outcomes=outcomes), library(), run.loops, seen)
+        assert found.references == kept

@@ -113,7 +113,8 @@ def test_a_host_phase_after_more_launches_follows_from_the_wait() -> None:
     case["iteration"] = [iterations(12, 1_200)]
     after = budget(case, cpu_phase_ns=500_000)
     assert after["idle_sync"] >= 9 * 400_000
-    assert after.get("idle_other", 0) <= 3 * 600_000
+    # Without the wait the host would still take 710 µs of 1,200: the rest of its 600 are its own.
+    assert after.get("idle_other", 0) <= 12 * 180_000
 
 
 def test_idle_before_a_launch_is_the_launch_s() -> None:

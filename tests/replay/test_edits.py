@@ -74,6 +74,15 @@ def test_without_the_wait_the_gpu_sets_the_pace() -> None:
     assert fixed(case, "drop_sync", api_calls=ids(case, 1)) == pytest.approx(8 + N * 101, rel=0.01)
 
 
+def test_kernels_that_waits_kept_apart_fill_the_gpu_as_before() -> None:
+    """Two streams, each waited for: without the waits the GPU still computes for as long as its kernels take."""
+    calls = [launch("a", 0, 220), row("cudaStreamSynchronize", 5, 105, 220, label="wait")]
+    calls += [launch("b", 112, 220), row("cudaStreamSynchronize", 117, 101, 220, label="wait too")]
+    case = loop(220, calls, [kernel("a", 8, 100, 220, stream=1), kernel("b", 118, 100, 220, stream=2)])
+    waits = ids(case, 1) + ids(case, 3)
+    assert fixed(case, "drop_sync", api_calls=waits) == pytest.approx(N * 200, rel=0.05)
+
+
 def test_without_the_wait_a_slow_host_still_sets_the_pace() -> None:
     case = waiting(host=400)
     assert fixed(case, "drop_sync", api_calls=ids(case, 1)) == pytest.approx(N * 405, rel=0.01)

@@ -6,6 +6,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 import duckdb
 
@@ -86,6 +87,7 @@ def rank(
         remedies = _remedies(item.rule, item.rows, library, frameworks, own)
         above = [other for other, *_ in ordered[: number - 1]]
         made = _finding(con, number, item, left, evaluation, remedies, rows_of_loops)
+        made = made.model_copy(update={"references": _references(item.rule, frameworks)})
         if number > len(ordered):
             return made
         cause = order.cause(item, above, settings["same_time_share"])
@@ -192,7 +194,7 @@ def _finding(
         where=where, evidence=evidence, evidence_labels=_labels(rule, rows, loop_row, evidence),
         message=message(rule, rows, loop_rows),
         **_authored(rule, loop),
-        remedies=tuple(remedies), references=rule.references,
+        remedies=tuple(remedies),
     )  # fmt: skip
 
 
@@ -254,6 +256,12 @@ def _remedies(
         framework: Framework = next((f for f in known if f in text.sections), "any")
         result.append(text.remedy(framework, gains.get(name)))
     return tuple(result)
+
+
+def _references(rule: Rule, frameworks: Sequence[Framework]) -> tuple[str, ...]:
+    """Return what the rule names to read, without pages of frameworks that are not used, where those used are known."""
+    other = {words.docs for name, words in FRAMEWORKS.items() if frameworks and name not in frameworks}
+    return tuple(link for link in rule.references if urlsplit(link).hostname not in other)
 
 
 def fingerprint(rule: Rule, loop: Loop | None, where: Sequence[Place]) -> str:

@@ -12,16 +12,17 @@ Framework = Literal["pytorch", "cupy", "jax", "numba", "triton", "python", "cuda
 
 
 class FrameworkWords(NamedTuple):
-    """The name of a framework, and whether programs use it from Python."""
+    """The name of a framework, whether programs use it from Python, and the host of its documentation."""
 
     name: str
     in_python: bool = False
+    docs: str = ""
 
 
 FRAMEWORKS: Mapping[Framework, FrameworkWords] = {
-    "pytorch": FrameworkWords("PyTorch", in_python=True),
-    "cupy": FrameworkWords("CuPy", in_python=True),
-    "jax": FrameworkWords("JAX", in_python=True),
+    "pytorch": FrameworkWords("PyTorch", in_python=True, docs="docs.pytorch.org"),
+    "cupy": FrameworkWords("CuPy", in_python=True, docs="docs.cupy.dev"),
+    "jax": FrameworkWords("JAX", in_python=True, docs="docs.jax.dev"),
     "numba": FrameworkWords("Numba", in_python=True),
     "triton": FrameworkWords("Triton", in_python=True),
     "python": FrameworkWords("Python"),
@@ -139,7 +140,7 @@ LEAVES: Mapping[str, LeafWords] = {
 
 Also = Literal["host_ahead", "host_work", "copies", "calls", "followers", "launches", "ranks"]
 ALSO: Mapping[Also, str] = {
-    "host_ahead": "the host then gets ahead of the GPU",
+    "host_ahead": "the host then submits its next work sooner",
     "host_work": "the host's work for it goes too",
     "copies": "the copy goes too",
     "calls": "the calls and waits of the copies go too",

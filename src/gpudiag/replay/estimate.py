@@ -192,9 +192,10 @@ class LoopModel:
         ends = self.ends(edited_graphs)
         return sum(simulate.after_first(edited.graph, end, edited.at_least) for edited, end in ends)
 
-    def remaining(self, edited_graphs: Sequence[EditedGraph]) -> float:
-        """The length of edited graphs over the unedited one."""
-        return self._of_loop(0, sum(self._lengths(edited_graphs)))
+    def remaining(self, edited_graphs: Sequence[EditedGraph], *, moved: bool = False) -> float:
+        """The length of edited graphs over the unedited one. moved: kernels may run beside those they followed."""
+        left = self._of_loop(0, sum(self._lengths(edited_graphs)))
+        return left if moved else max(left, self.least(edited_graphs))
 
     def _of_loop(self, number: int, after: float) -> float:
         """The length of the loop over its length now, where what was replayed takes so long after a fix (ns).
@@ -254,7 +255,8 @@ class LoopModel:
         after, least = self._of_loop(number, sum(self._lengths(edited_graphs))), 0.0
         if not registry.rewrites(variant):  # what a rewritten kernel takes is a guess
             least = self._of_loop(number, sum(map(self._busy, edited_graphs)))
-        return min(1.0, after), min(1.0, least)
+        # Kernels that fill the GPU do not run side by side because nothing keeps them apart any more.
+        return min(1.0, after if registry.moves(variant) else max(after, least)), min(1.0, least)
 
 
 def model(

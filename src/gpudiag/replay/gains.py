@@ -14,6 +14,7 @@ import duckdb
 from gpudiag.model import Basis, Gain, GainKind, Loop, RemedyGain, Row, Rule
 from gpudiag.replay import bounds
 from gpudiag.replay.edited_graph import EditedGraph, EditTargets
+from gpudiag.replay.edits import registry
 from gpudiag.replay.estimate import Estimate, LoopModel, model
 from gpudiag.replay.simulate import Doubt
 
@@ -60,6 +61,11 @@ class PricedFinding:
     def bounded(self) -> bool:
         """Return whether the replay gives an upper bound on the gain and no more."""
         return self.price is not None and self.rule.price is not None and self.rule.price.kind == "upper_bound"
+
+    @property
+    def moves(self) -> bool:
+        """Return whether with the fix kernels may run beside others that they followed."""
+        return self.rule.price is not None and registry.moves(self.rule.price.best)
 
     @property
     def own_share(self) -> float:
@@ -182,7 +188,8 @@ class GainCalculator:
     def marginal(self, item: PricedFinding, taken: AppliedFixes) -> float:
         """The part of the loop that the fix removes after those taken."""
         if item.model and item.chosen and item.price:
-            after = item.model.remaining(item.model.fixed(item.rule, item.chosen, taken.edited_graphs))
+            edited_graphs = item.model.fixed(item.rule, item.chosen, taken.edited_graphs)
+            after = item.model.remaining(edited_graphs, moved=item.moves)
             if item.bounded and item.price.expected > 0:
                 after *= item.price.low / item.price.expected
             return max(0.0, taken.replayed - after) * taken.bounded
@@ -200,10 +207,10 @@ class GainCalculator:
         bounds.merge(taken.claim, item.claim)
         if item.model and item.chosen and item.price:
             taken.edited_graphs = item.model.fixed(item.rule, item.chosen, taken.edited_graphs)
-            taken.replayed = min(taken.replayed, item.model.remaining(taken.edited_graphs))
+            taken.replayed = min(taken.replayed, item.model.remaining(taken.edited_graphs, moved=item.moves))
             if item.bounded and item.price.expected > 0:
                 taken.bounded *= item.proven / item.price.expected
-            taken.least = min(item.model.least(taken.edited_graphs), taken.replayed)
+            taken.least = min(item.model.least(taken.edited_graphs), taken.replayed)  # below it where kernels move
         elif left > 0:
             taken.bounded *= max(0.0, 1 - marginal / left)
             model = item.model

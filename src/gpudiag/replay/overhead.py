@@ -101,7 +101,7 @@ def guesses(
     """Return what recording may have cost each of these processes: the usual, the least and the most."""
     stacks, samples = with_stacks(con), with_samples(con)
     each = [plausible(settings, stacks=one in stacks, sampled=one in samples) for one in processes]
-    return list(zip(*each, strict=True))
+    return [tuple(one[guess] for one in each) for guess in range(len(plausible(settings)))]
 
 
 def solve(graph: Graph, wanted_ns: float, settings: Mapping[str, float]) -> Calibration:

@@ -34,3 +34,8 @@ def apply(edited: EditedGraph, names: Iterable[str], chosen: EditTargets) -> Non
 def rewrites(names: Iterable[str]) -> bool:
     """Return whether one of the edits changes how long kernels run."""
     return any(edit.rewrites_kernel for edit in of(names))
+
+
+def moves(names: Iterable[str]) -> bool:
+    """Return whether with one of the edits kernels may run beside others that they followed."""
+    return any(edit.moves_kernels for edit in of(names))

@@ -66,17 +66,17 @@ def with_stacks(con: duckdb.DuckDBPyConnection) -> frozenset[int]:
     return frozenset(process for (process,) in rows)
 
 
-def with_samples(con: duckdb.DuckDBPyConnection) -> frozenset[int]:
-    """Processes whose Python stacks were sampled, which slows down Python itself, between the calls."""
+def in_python(con: duckdb.DuckDBPyConnection) -> frozenset[int]:
+    """Processes that run Python, by samples of its stacks: recorded, Python runs slower between the calls as well."""
     rows = con.execute("select distinct t.process from py_sample y join thread t on t.id = y.thread").fetchall()
     return frozenset(process for (process,) in rows)
 
 
-def plausible(settings: Mapping[str, float], *, stacks: bool = False, sampled: bool = False) -> tuple[Calibration, ...]:
+def plausible(settings: Mapping[str, float], *, stacks: bool = False, python: bool = False) -> tuple[Calibration, ...]:
     """The usual cost of recording first, then the least, then the most that is common.
 
     stacks: whether torch.profiler recorded every call of a Python function, which no recording got for nothing.
-    sampled: whether Python stacks were sampled, which costs something between calls, but not in long phases.
+    python: whether the process runs Python, which recording slows down between calls, but not in long phases.
     """
     floor, per_node = settings["replay_host_floor"], settings["replay_graph_node_ns"]
     usual, least = settings["replay_call_ns"], settings["replay_call_ns"] if stacks else 0.0
@@ -85,8 +85,8 @@ def plausible(settings: Mapping[str, float], *, stacks: bool = False, sampled: b
     if stacks:
         drivers = [settings[f"replay_stacks_{which}driver"] for which in ("", "most_", "least_")]
         functions = [settings[f"replay_stacks_{which}function_ns"] for which in ("", "least_", "most_")]
-    elif sampled:
-        pythons = [settings["replay_sampled_python"], settings["replay_sampled_least_python"]]
+    elif python:
+        pythons = [settings["replay_python"], settings["replay_least_python"]]
         phase_ns = settings["cpu_phase_ns"]
     return (
         Calibration(usual, floor, drivers[0], functions[0], per_node, pythons[0], phase_ns),
@@ -99,8 +99,8 @@ def guesses(
     con: duckdb.DuckDBPyConnection, processes: Sequence[int], settings: Mapping[str, float]
 ) -> list[tuple[Calibration, ...]]:
     """Return what recording may have cost each of these processes: the usual, the least and the most."""
-    stacks, samples = with_stacks(con), with_samples(con)
-    each = [plausible(settings, stacks=one in stacks, sampled=one in samples) for one in processes]
+    stacks, pythons = with_stacks(con), in_python(con)
+    each = [plausible(settings, stacks=one in stacks, python=one in pythons) for one in processes]
     return [tuple(one[guess] for one in each) for guess in range(len(plausible(settings)))]
 
 

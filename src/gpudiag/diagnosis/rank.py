@@ -6,7 +6,6 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 import duckdb
 
@@ -260,8 +259,9 @@ def _remedies(
 
 def _references(rule: Rule, frameworks: Sequence[Framework]) -> tuple[str, ...]:
     """Return what the rule names to read, without pages of frameworks that are not used, where those used are known."""
-    other = {words.docs for name, words in FRAMEWORKS.items() if frameworks and name not in frameworks}
-    return tuple(link for link in rule.references if urlsplit(link).hostname not in other)
+    other = [words.docs for name, words in FRAMEWORKS.items() if words.docs and name not in frameworks]
+    begin = tuple(f"https://{docs}/" for docs in other) if frameworks else ()
+    return tuple(link for link in rule.references if not link.startswith(begin))
 
 
 def fingerprint(rule: Rule, loop: Loop | None, where: Sequence[Place]) -> str:

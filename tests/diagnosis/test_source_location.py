@@ -131,3 +131,26 @@ def test_calls_of_a_thread_without_python_are_no_share_of_a_line() -> None:
     case["py_sample"] = case["py_sample"][:-1]
     [place] = found(case, ON_CALLS, {"api_calls": list(range(10))})
     assert (place.line, place.share) == (11, 0.3)
+
+
+def starved(long: int, *lines: int, asks: bool = False) -> tuple[Place, ...]:
+    """Places of a loop of launches whose GPU waits before each, with the samples met there, and many of line `long`
+    while the GPU still works on what was launched before.
+    """
+    case = launched(1, 2000, ("a()", 100, 110, 800), ("b()", 1000, 1100, 100), ("c()", 1150, 1300, 100))
+    loader = {"function": "__next__", "file": "/v/lib/python3.11/site-packages/torch/utils/data/dataloader.py", "line": 7}
+    stacks = [{"time": 200 + 50 * n, "frames": [*([loader] if asks else []), frame(long)]} for n in range(12)]
+    stacks += [{"time": 920 + n, "frames": [LIBRARY, frame(line)]} for n, line in enumerate(lines)]
+    with opened({"iteration": [iterations(1, 2000)], "py_sample": stacks, **case}, *VIEWS) as con:
+        ended = con.execute("select idle_interval from idle_interval").fetchall()
+        return places(con, rule("A01", **BEFORE), [{"idle_intervals": [one for (one,) in ended]}], 0)
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_what_the_host_did_while_the_gpu_worked_is_no_place(asks: bool) -> None:
+    places_ = starved(90, 12, 12, 12, 13, asks=asks)
+    assert [(place.line, place.share) for place in places_] == [(12, 0.75), (13, 0.25)]
+
+
+def test_of_too_few_samples_in_idle_time_all_count() -> None:
+    assert [place.line for place in starved(90, 12)][0] == 90

@@ -9,17 +9,16 @@ from typing import Any, NamedTuple
 
 import duckdb
 
+from gpudiag.diagnosis.callers import votes
 from gpudiag.diagnosis.callers.backward_pass import backward
 from gpudiag.diagnosis.callers.call_operators import UNKNOWN, operators
+from gpudiag.diagnosis.callers.votes import Votes
 from gpudiag.model import Place, Rule
 from gpudiag.model.finding import MOST_PLACES
 from gpudiag.replay.edits import registry
 from gpudiag.text.format import clean
 
 Connection = duckdb.DuckDBPyConnection
-_Votes = tuple[str, int | None, str | None, int]
-"""A line and how many samples were in it."""
-
 _LINES = 5  # lines a place: more is a listing, not a pointer
 LOOKED_AT = 20  # rows a finding: each takes some queries, and a rule of the user's may give a thousand
 
@@ -69,7 +68,7 @@ def places(
         kernel = row.get("kernel") if "kernel" in rule.locate else None
         lines: list[_Line] = _kernel_lines(store, row) if kernel and number < looked_at else _function(rule, row)
         if not lines and "python" in rule.locate and number < looked_at:
-            lines = _lines(store, rule, calls_of[number], loop)
+            lines = _lines(store, rule, row, calls_of[number], loop)
         ran = ran_in[number] if number < looked_at else UNKNOWN
         own = Place(nvtx=nvtx, kernel=kernel, operator=ran.operator, module=ran.module, backward=ran.backward)
         for one in lines:
@@ -113,11 +112,14 @@ def _merged(found: Sequence[Place]) -> list[Place]:
     return list(merged.values())
 
 
-def _lines(store: _Store, rule: Rule, calls: Sequence[int] | None, loop: int | None) -> list[_Line]:
+def _lines(
+    store: _Store, rule: Rule, row: Mapping[str, Any], calls: Sequence[int] | None, loop: int | None
+) -> list[_Line]:
     """Lines with their part of the calls, at most `_LINES`, each above line_min_share; no part where another line
     already stands for the same. Parts are those of the samples, as far as the calls' threads were sampled.
     """
     made = backward(store.con, calls) if calls else None
+    met: list[int] = []
     if calls is None:
         if loop is None:
             return []
@@ -126,32 +128,54 @@ def _lines(store: _Store, rule: Rule, calls: Sequence[int] | None, loop: int | N
             [loop],
         ).fetchall()
     else:
-        counted = _voted(store, rule, calls)
+        met = _met_while_idle(store, rule, row)
+        counted = votes.of(store.con, met) if met else _voted(store, rule, calls)
     total, least = sum(row[3] for row in counted), store.settings["line_min_share"]
     sampled = made.sampled if made else 1.0
     lines = [_Line(f, n, fn, k / total * sampled) for f, n, fn, k in counted[:_LINES] if k / total * sampled >= least]
     lines += [_Line(*line, backward=True) for line in made.lines if line[-1] >= least] if made else []
     # Where input was asked for comes before the code that prepared it: that is where the loader is set up.
-    asked = _asked_for_input(store.con, calls) if calls and store.loaders else []
+    asked = _asked_for_input(store, calls, met) if calls and store.loaders else []
     others = [line for line in lines if _spot(line) not in map(_spot, asked)]
     # The samples inside the loader are those of the line that asked it: no share is counted twice.
     return asked + ([line._replace(part=None) for line in others] if asked else others)
 
 
-def _voted(store: _Store, rule: Rule, calls: Sequence[int]) -> list[_Votes]:
+def _is_about_work_before(rule: Rule) -> bool:
+    """Return whether a fix is about what the host does before the calls of a row, not about the calls."""
+    return bool(rule.price and any(edit.before_call for edit in registry.of(rule.price.best)))
+
+
+def _met_while_idle(store: _Store, rule: Rule, row: Mapping[str, Any]) -> list[int]:
+    """The samples in a row's idle intervals: of what the host did before its calls, only that costs time. Empty where
+    a rule is about the calls themselves, or so few that the line may be chance.
+    """
+    if not (row.get("idle_intervals") and _is_about_work_before(rule)):
+        return []
+    met = votes.met_while_idle(store.con, row["idle_intervals"])
+    return met if len(met) >= store.settings["line_near_samples"] else []
+
+
+def _voted(store: _Store, rule: Rule, calls: Sequence[int]) -> list[Votes]:
     """Count the samples of the lines that made the calls; of the host work before them, where a fix is about that.
 
     A call of a few microseconds is rarely met by a sample. Those on the way into it then name its line; the host work
     before it may have been done anywhere.
     """
     settings = store.settings
-    inside, near, every = _vote(store.con, calls, settings["line_near_ns"])
-    if not (rule.price and any(edit.before_call for edit in registry.of(rule.price.best))):
+    inside, near, every = votes.before_calls(store.con, calls, settings["line_near_ns"])
+    if not _is_about_work_before(rule):
         if inside:
             return inside
         if sum(count for *_, count in near) >= settings["line_near_samples"]:
             return near
-    return every or _heading(store.con, calls, settings["cpu_phase_ns"])
+    return every or votes.heading(store.con, calls, settings["cpu_phase_ns"])
+
+
+def _asked_for_input(store: _Store, calls: Sequence[int], met: Sequence[int]) -> list[_Line]:
+    """The line that asked the data loader for input, where most of the samples counted were inside one."""
+    row = votes.asked_for_input(store.con, calls, met)
+    return [_Line(*row[:4])] if row and row[4] > store.settings["most_share"] else []
 
 
 def _spot(line: _Line) -> tuple[str, int | str | None]:
@@ -174,78 +198,14 @@ def _kernel_lines(store: _Store, row: Mapping[str, Any]) -> list[_Line]:
     return [_Line(file, line, None, n / total) for file, line, n in counted[:_LINES] if total and n / total >= least]
 
 
-def _vote(con: Connection, calls: Sequence[int], near_ns: float) -> tuple[list[_Votes], ...]:
-    """Count the samples of each line that were inside these calls, at most so long before them, and all of them.
-
-    Each in the order of the counts.
-    """
-    rows = con.execute(
-        """
-        select file, line,
-               min(function) filter (inside), count(*) filter (inside),
-               min(function) filter (before_ns <= $near), count(*) filter (before_ns <= $near),
-               min(function), count(*)
-        from call_sample where api_call in (select unnest($calls::integer[])) and file is not null
-        group by file, line, if(line is null, function, null)  -- where only functions are named, each is a place
-        """,
-        {"calls": list(calls), "near": near_ns},
-    ).fetchall()
-    return tuple(
-        sorted(((*row[:2], row[at], row[at + 1]) for row in rows if row[at + 1]), key=_most_first) for at in (2, 4, 6)
-    )
-
-
-def _most_first(votes: _Votes) -> tuple[Any, ...]:
-    file, line, function, count = votes
-    return -count, file, line is None, line, function is None, function
-
-
 def lines_of_calls(con: Connection, calls: Sequence[int]) -> list[Place]:
     """The user's lines that most samples before and in these calls were in, each with its part of the calls."""
-    *_, voted = _vote(con, calls, 0.0)
+    *_, voted = votes.before_calls(con, calls, 0.0)
     total, made = sum(count for *_, count in voted), backward(con, calls)
     lines = [_Line(*row[:3], row[3] / total * made.sampled) for row in voted]
     lines += [_Line(*line, backward=True) for line in made.lines]
     found = _merged([Place(file=f, line=n, function=fn, share=part, backward=late) for f, n, fn, part, late in lines])
     return sorted(found, key=lambda place: -(place.share or 0.0))
-
-
-def _heading(con: Connection, calls: Sequence[int], within_ns: float) -> list[_Votes]:
-    """Lines of the samples shortly before these calls, wherever they are.
-
-    A host that runs ahead makes the calls of an iteration long before the GPU gets to it.
-    """
-    return con.execute(
-        """
-        with heading as (  -- without the frames, which would be copied for every sample
-            select y.id from (select id, thread, time from py_sample) y
-            asof join (select thread, start, "end" from api_call where id in (select unnest($calls::integer[]))) c
-                on y.thread = c.thread and y.time <= c."end"
-            where y.time >= c.start - $within
-        ), sample as (
-            select user_frame(frames) as frame from py_sample where id in (from heading)
-        )
-        select frame.file, frame.line, min(frame.function), count(*) as n from sample where frame.file is not null
-        group by frame.file, frame.line, if(frame.line is null, frame.function, null)
-        order by n desc, frame.file, frame.line
-        """,
-        {"calls": list(calls), "within": within_ns},
-    ).fetchall()
-
-
-def _asked_for_input(con: Connection, calls: Sequence[int]) -> list[_Line]:
-    """The line that asked the data loader for input, when most samples before these calls were inside one."""
-    rows = con.execute(
-        """
-        select entry_file, entry_line, min(entry_function), count(*) / sum(count(*)) over () as part
-        from call_sample
-        where api_call in (select unnest(?::integer[])) and fetches_input and entry_file is not null
-        group by entry_file, entry_line, if(entry_line is null, entry_function, null)
-        order by part desc, entry_file, entry_line limit 1
-        """,
-        [list(calls)],
-    ).fetchall()
-    return [_Line(*row) for row in rows]
 
 
 def _calls(con: Connection, row: Mapping[str, Any]) -> list[int] | None:

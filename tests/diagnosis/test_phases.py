@@ -30,7 +30,8 @@ def sampled(time: float, *frames: Any) -> Case:
 
 def found(case: Case) -> tuple[Phase, ...]:
     with opened(case, "loop_phase", "call_phase") as con:
-        return phases.of_loops(con, {"min_phase_share": 0.02}).get(0, ())
+        settings = {"min_phase_share": 0.02, "phase_seen": 0.5, "most_unseen_phases": 0.1}
+        return phases.of_loops(con, settings).get(0, ())
 
 
 def shares(case: Case) -> dict[str, float]:
@@ -49,6 +50,13 @@ def test_lines_of_the_function_that_holds_the_loop_are_phases() -> None:
     assert first.place == Place(file="/home/a/train.py", line=10, function="forward")
     assert first.computing_share == pytest.approx(0.3, abs=0.02)
     assert second.computing_share == pytest.approx(0.1, abs=0.02)
+
+
+def test_a_line_that_samples_hardly_ever_meet_leaves_all_shares_unsaid() -> None:
+    """The line launches what follows the product, and is met in every fourth iteration."""
+    case = two_lines()
+    case["py_sample"][1] |= {"repeat": 10, "every": 400}
+    assert found(case) == ()
 
 
 def test_one_line_is_no_division() -> None:

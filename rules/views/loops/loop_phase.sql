@@ -7,6 +7,9 @@
 --   function: what the line calls
 --   share: its part of the loop's time, 0 to 1
 --   computing_share: the part of the loop's time in which a GPU computes what the phase submitted, 0 to 1
+--   seen: how often an iteration the host was met in it; a line that samples hardly ever meet submits more, or less,
+--    than
+--    its share says
 create view loop_phase as
 with worked as (
   select
@@ -52,15 +55,39 @@ parted as (
   from idle_interval i
   join loop_facts f on f.loop = i.loop
   left join call_phase c on c.api_call = i.api_call
+),
+met as (
+  select
+    loop,
+    path,
+    file,
+    line,
+    function,
+    count(*) as times
+  from phase_at
+  group by loop, path, file, line, function
 )
 select
-  loop,
-  path,
-  file,
-  line,
-  function,
-  sum(share) as share,
-  sum(computing) as computing_share
-from parted
-where path is not null or line is not null
-group by loop, path, file, line, function;
+  p.loop,
+  p.path,
+  p.file,
+  p.line,
+  p.function,
+  sum(p.share) as share,
+  sum(p.computing) as computing_share,
+  coalesce(any_value(m.times / i.iterations), 0) as seen
+from parted p
+join (
+  select
+    loop,
+    count(*) as iterations
+  from analysed_iteration
+  group by loop
+) i on i.loop = p.loop
+left join met m on m.loop = p.loop
+  and m.path is not distinct from p.path
+  and m.file is not distinct from p.file
+  and m.line is not distinct from p.line
+  and m.function is not distinct from p.function
+where p.path is not null or p.line is not null
+group by p.loop, p.path, p.file, p.line, p.function;

@@ -18,13 +18,16 @@ Connection = duckdb.DuckDBPyConnection
 
 
 def of_loops(con: Connection, settings: Mapping[str, float]) -> dict[int, tuple[Phase, ...]]:
-    """Loop → its phases that are worth naming, longest first; none where one phase is all of it."""
+    """Loop → its phases that are worth naming, longest first; none where one phase is all of it, or where those that
+    samples hardly ever meet are too much of it to tell how long any takes.
+    """
     rows = con.execute(
         """
-        select loop, path, file, line, function, share, computing_share from loop_phase where share >= ?
+        select loop, path, file, line, function, share, computing_share from loop_phase where share >= $least
+        qualify coalesce(sum(share) filter (seen < $seen) over (partition by loop), 0) <= $unseen
         order by loop, share desc, path, file, line
         """,
-        [settings["min_phase_share"]],
+        {"least": settings["min_phase_share"], "seen": settings["phase_seen"], "unseen": settings["most_unseen_phases"]},
     ).fetchall()
     found: dict[int, list[Phase]] = defaultdict(list)
     for loop, path, file, line, function, share, computing in rows:

@@ -82,10 +82,12 @@ stretched as (
     c.iteration,
     c.thread,
     c.name,
-    count(*) filter (
-      c.kind in ('launch', 'graph_launch', 'copy', 'set', 'sync')
-    ) over (partition by c.thread order by c.seq) as stretch,
-    c.kind in ('launch', 'graph_launch', 'copy', 'set', 'sync') as ends
+    -- destroying a handle waits for the whole GPU, again and again, when unloading its code has waited already
+    c.kind in ('launch', 'graph_launch', 'copy', 'set', 'sync')
+      and not (
+        regexp_matches(c.name, '^(cudaDevice|cuCtx)Synchronize') and c."end" - c.start < setting('host_work_ns')
+      ) as ends,
+    count(*) filter (ends) over (partition by c.thread order by c.seq) as stretch
   from call c
   where (c.loop, c.iteration, c.thread) in (from reloading)
 ),

@@ -40,7 +40,8 @@ NUMBERED = "select split_part(key, ':', 1) as of, try_cast(split_part(key, ':', 
 def claim(con: Connection, rule: Rule, rows: Sequence[Row], loop: int, total_ns: float) -> Claim:
     """The time of `loop` that the best fix named by `rule.price` could remove for these rows.
 
-    rows: the rule's rows for this loop; ids in the column `rule.price.on`, else a `share` of the loop.
+    rows: the rule's rows for this loop; ids in the column `rule.price.on`, else a `share` of the loop. Copies in
+        `gpu_ops` of a row about calls are those that the calls kept from running beside kernels.
     total_ns: the loop's analysed time over all its devices.
     """
     price = rule.price
@@ -55,6 +56,9 @@ def claim(con: Connection, rule: Rule, rows: Sequence[Row], loop: int, total_ns:
             recoverable = row.get("recoverable")
             part = float(recoverable) if isinstance(recoverable, int | float) else 1.0
             chosen.setdefault(part, []).extend(ids)
+            if price.on == "api_calls" and row.get("gpu_ops"):
+                _want(con, row["gpu_ops"])
+                merge(result, _copies(con, loop, set()))
             continue
         share = row.get("share")
         if isinstance(share, int | float) and share > 0:
@@ -151,7 +155,7 @@ def _kernels(con: Connection, loop: int, ids: Iterable[int]) -> dict[int, float]
 
 
 def _copies(con: Connection, loop: int, bounds: AbstractSet[CopyBound | None], table: str = "wanted") -> Claim:
-    """Exposed copy time; pinning keeps what the link needs, batching what the bytes need."""
+    """Exposed copy time of the operations in a table; pinning keeps what the link needs, batching what the bytes need."""
     rows = con.execute(
         f"""
         select t.op, t.exposed_ns, t.duration_ns,

@@ -1,4 +1,5 @@
--- A copy or rearrangement of data within the GPU: a device-to-device copy, or a kernel that only moves data.
+-- A copy or rearrangement of data within the GPU: a device-to-device copy, or a kernel that only moves data. Reading
+-- rows by an index is work, as of an embedding; but not where about as many rows are written back by one.
 --   op: references gpu_op
 --   loop: references loop
 --   path: innermost NVTX range
@@ -6,6 +7,26 @@
 --   bytes: size, of copies (B)
 --   duration_ns: how long it took (ns)
 create view data_move as
+with indexing as (
+  select
+    w.op,
+    w.loop,
+    gathers_rows(n.text) as gathers,
+    w.duration_ns
+  from loop_gpu_op w
+  join analysed_gpu_op o on o.id = w.op
+  join name n on n.id = o.name
+  where w.class = 'compute' and (gathers_rows(n.text) or scatters_rows(n.text))
+),
+written_back as (
+  select loop
+  from indexing
+  group by loop
+  having least(
+    coalesce(sum(duration_ns) filter (gathers), 0),
+    coalesce(sum(duration_ns) filter (not gathers), 0)
+  ) >= setting('written_back_share') * sum(duration_ns)
+)
 select
   w.op,
   w.loop,
@@ -20,4 +41,5 @@ where (o.kind = 'memcpy' and o.copy_kind = 'device_to_device')
   or (
     o.kind = 'kernel'
       and o.name in (select id from name where id in (select name from analysed_gpu_op) and moves_data(text))
-  );
+  )
+  or o.id in (select op from indexing where loop in (from written_back));

@@ -12,6 +12,8 @@
 --   name: references name
 --   threads: threads in its grid; arrays of one size and type give the same number
 --   run: how many other kernels began before it on its stream: the same for all in an unbroken row
+--   follows: the base name of the last of these, where it is the program's own and no library's; else null
+--   follows_threads: threads in its grid
 create view elementwise_op as
 with kernel_name as (
   select id
@@ -43,24 +45,32 @@ ordered as (
     w.duration_ns,
     o.name,
     o.grid * o.block as threads,
-    sum(
-      case when o.name in (select id from kernel_name) then 0 else 1 end
-    ) over (partition by w.stream order by w.start, w.op) as run
+    sum(case when o.name in (select id from kernel_name) then 0 else 1 end) over before as run,
+    last_value(
+      case when o.name not in (select id from kernel_name) then o.name end ignore nulls
+    ) over before as follows,
+    last_value(
+      case when o.name not in (select id from kernel_name) then o.grid * o.block end ignore nulls
+    ) over before as follows_threads
   from loop_gpu_op w
   join analysed_gpu_op o on o.id = w.op
   where w.class = 'compute' and w.stream in (select stream from using_them)
+  window before as (partition by w.stream order by w.start, w.op)
 )
 select
-  op,
-  loop,
-  iteration,
-  device,
-  stream,
-  api_call,
-  start,
-  duration_ns,
-  name,
-  threads,
-  cast(run as bigint) as run
-from ordered
-where name in (select id from kernel_name);
+  d.op,
+  d.loop,
+  d.iteration,
+  d.device,
+  d.stream,
+  d.api_call,
+  d.start,
+  d.duration_ns,
+  d.name,
+  d.threads,
+  cast(d.run as bigint) as run,
+  n.short as follows,
+  d.follows_threads
+from ordered d
+left join name n on n.id = d.follows and not is_library_kernel(n.text) and kernel_role(n.text) is null
+where d.name in (select id from kernel_name);

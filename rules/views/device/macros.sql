@@ -23,6 +23,14 @@ create macro moves_data(kernel_name) as
         and string_split(kernel_name, '_')[4] = string_split(kernel_name, '_')[5]
     );
 
+-- Whether a kernel of a framework reads rows of an array that an index names.
+create macro gathers_rows(kernel_name) as
+  regexp_matches(kernel_name, 'vectorized_gather_kernel|index_kernel_impl|indexSelect(Large|Small)Index|^cupy_take$');
+
+-- Whether it writes rows where an index names them, without adding anything up.
+create macro scatters_rows(kernel_name) as
+  regexp_matches(kernel_name, 'index_put_kernel_impl|index_copy_kernel_impl|^cupy_scatter_update$');
+
 -- The part of the budget that a leaf of the time tree belongs to: the budget is the tree in fewer words.
 create macro budget_category(leaf) as
   case leaf

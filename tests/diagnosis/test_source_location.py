@@ -138,7 +138,11 @@ def starved(long: int, *lines: int, asks: bool = False) -> tuple[Place, ...]:
     while the GPU still works on what was launched before.
     """
     case = launched(1, 2000, ("a()", 100, 110, 800), ("b()", 1000, 1100, 100), ("c()", 1150, 1300, 100))
-    loader = {"function": "__next__", "file": "/v/lib/python3.11/site-packages/torch/utils/data/dataloader.py", "line": 7}
+    loader = {
+        "function": "__next__",
+        "file": "/v/lib/python3.11/site-packages/torch/utils/data/dataloader.py",
+        "line": 7,
+    }
     stacks = [{"time": 200 + 50 * n, "frames": [*([loader] if asks else []), frame(long)]} for n in range(12)]
     stacks += [{"time": 920 + n, "frames": [LIBRARY, frame(line)]} for n, line in enumerate(lines)]
     with opened({"iteration": [iterations(1, 2000)], "py_sample": stacks, **case}, *VIEWS) as con:
@@ -153,4 +157,4 @@ def test_what_the_host_did_while_the_gpu_worked_is_no_place(asks: bool) -> None:
 
 
 def test_of_too_few_samples_in_idle_time_all_count() -> None:
-    assert [place.line for place in starved(90, 12)][0] == 90
+    assert next(place.line for place in starved(90, 12)) == 90

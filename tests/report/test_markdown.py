@@ -4,7 +4,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 import samples
-from gpudiag.model import Gain, Loop, Report, Suppressed
+from gpudiag.model import Gain, KernelUse, Loop, Report, Suppressed
 from gpudiag.report import markdown
 from gpudiag.report.wording import gain_words, words
 from gpudiag.report.wording.evidence_words import former_fact
@@ -312,3 +312,24 @@ def test_neighbouring_codes_are_drawn_together() -> None:
     assert words.ranges(["A03", "A01", "A02", "C02", "H01", "H02", "M10", "M09", "M08"]) == [
         "A01–A03", "C02", "H01", "H02", "M08–M10",
     ]  # fmt: skip
+
+
+def test_the_longest_kernels_stand_below_the_times() -> None:
+    """Those of one name and operation together, the others only in the sum."""
+    of_library = "void at::native::elementwise_kernel<(int)4, at::native::{}_kernel_cuda(at::TensorIteratorBase &){}>"
+    kernels = [
+        KernelUse(name="gemm", launches=4, ms=0.5),
+        *(KernelUse(name=of_library.format("exp", kind), launches=1, ms=0.3) for kind in ("", "::x")),
+        KernelUse(name="", launches=9, ms=0.1, others=7),
+    ]
+    text = markdown.render(with_loops(loop(1, 1.0, kernels=kernels)))
+    rows = [line for line in text.splitlines() if line.startswith(("| `gemm`", "| `elementwise"))]
+    assert rows == [
+        "| `elementwise_kernel (exp)` | 2 | 600 µs | 50 % |",
+        "| `gemm` | 4 | 500 µs | 42 % |",
+    ]
+
+
+def test_one_kernel_is_no_list() -> None:
+    text = markdown.render(with_loops(loop(1, 1.0, kernels=[KernelUse(name="gemm", launches=4, ms=0.5)])))
+    assert "kernels that take most" not in text

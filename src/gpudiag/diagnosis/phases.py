@@ -27,7 +27,11 @@ def of_loops(con: Connection, settings: Mapping[str, float]) -> dict[int, tuple[
         qualify coalesce(sum(share) filter (seen < $seen) over (partition by loop), 0) <= $unseen
         order by loop, share desc, path, file, line
         """,
-        {"least": settings["min_phase_share"], "seen": settings["phase_seen"], "unseen": settings["most_unseen_phases"]},
+        {
+            "least": settings["min_phase_share"],
+            "seen": settings["phase_seen"],
+            "unseen": settings["most_unseen_phases"],
+        },
     ).fetchall()
     found: dict[int, list[Phase]] = defaultdict(list)
     for loop, path, file, line, function, share, computing in rows:

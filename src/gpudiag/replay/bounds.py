@@ -155,7 +155,7 @@ def _kernels(con: Connection, loop: int, ids: Iterable[int]) -> dict[int, float]
 
 
 def _copies(con: Connection, loop: int, bounds: AbstractSet[CopyBound | None], table: str = "wanted") -> Claim:
-    """Exposed copy time of the operations in a table; pinning keeps what the link needs, batching what the bytes need."""
+    """Exposed copy time of operations; pinning keeps what the link needs, batching what the bytes need."""
     rows = con.execute(
         f"""
         select t.op, t.exposed_ns, t.duration_ns,

@@ -143,6 +143,7 @@ def environment() -> SandboxedEnvironment:
         "listed": _listed,
         "ranges": words.ranges,
         "budget": lambda loop: [row._replace(words=Safe(row.words)) for row in words.budget_rows(loop)],
+        "longest": lambda loop: [row._replace(name=Safe(row.name)) for row in kernel_words.longest(loop)],
         "marking": loop_names.marking,
         "phases": lambda loop: Safe(words.phases(loop)),
         "unclaimed": lambda loop, findings: [Safe(line) for line in unclaimed_words.lines(loop, findings)],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
@@ -10,6 +11,26 @@ from gpudiag.text.escape import NAME_LIMIT, middle, one_line, short_name
 ROOM = 60  # for what differs
 LONGEST = 2 * NAME_LIMIT
 _BREAKS = "<>(), :"
+# What a template of an array library applies to each element (`exp_kernel_cuda`, `MulFunctor`, `launch_clamp_scalar`),
+# or what a template of a library of products is made for.
+_OPERATION = re.compile(
+    r"CUDAFunctor_(\w+)|([A-Za-z]\w*?)(?:_kernel(?:_cuda|_impl)?\(|_kernel_impl<|_kernel_cuda\b|_?[Ff]unctor\b|Ops?<|"
+    r"CUDAKernelImpl)|\blaunch_([a-z]\w+)|(cutlass_\w+)"
+)
+_NO_NAME = re.compile(r"<unnamed>::|\(anonymous namespace\)::|^std::enable_if<.*?>::type |\[abi:[^\]]*\]")
+_WRAPPERS = {"gpu", "Binary", "Unary", "BUnary", "AUnary", "Reduce", "vectorized_elementwise", "elementwise"}
+
+
+def with_operation(name: str) -> str:
+    """The base name, and the operation that a template is made for where its arguments name one: `elementwise_kernel`
+    is one of hundreds, `elementwise_kernel (where)` is not.
+    """
+    line = _NO_NAME.sub("", one_line(name))
+    base = line.partition("(")[0].partition("<")[0].split("::")[-1].split(" ")[-1]
+    found = ("".join(match.groups("")) for match in _OPERATION.finditer(line[line.find(base) + len(base) :]))
+    operation = next((one for one in found if one not in _WRAPPERS), "")
+    base = base or short_name(line)
+    return f"{base} ({operation})" if operation else base
 
 
 def distinguished(names: Iterable[str]) -> dict[str, str]:

@@ -1,14 +1,14 @@
-"""A profiled kernel in words: its shape, its nearest roofline limit, and its stall reasons."""
+"""Kernels in words: of a profiled one its shape, nearest roofline limit and stall reasons; of a loop the longest."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from gpudiag.model import Cause, Kernel, Stall
+from gpudiag.model import Cause, Kernel, Loop, Stall
 from gpudiag.report.wording.gain_words import SIZES
 from gpudiag.report.wording.words import duration
-from gpudiag.text import escape
+from gpudiag.text import escape, kernel_names
 from gpudiag.text.format import byte_size, num, pct
 
 UNITS = {
@@ -23,8 +23,38 @@ UNITS = {
 }
 PRECISIONS = {"fp32": "single-precision", "fp64": "double-precision"}
 STALLS = 3
+LONGEST = 5  # kernels of a loop that are listed
 SPREAD = 1.1  # longest over shortest launch: less is what launches differ by
 AWAKE = 0.05  # operations a byte below which saying their number tells nothing
+
+
+class KernelRow(NamedTuple):
+    """A kernel of a loop: how often it is launched, what its launches take together, and their part of all kernels."""
+
+    name: str
+    launches: str
+    time: str
+    share: str
+
+
+def longest(loop: Loop) -> list[KernelRow]:
+    """The kernels that take most of an iteration, longest first, those of one name and operation together; Markdown.
+
+    One alone is no list.
+    """
+    total = sum(use.ms for use in loop.kernels)
+    times: dict[str, tuple[float, float]] = {}
+    for use in loop.kernels:
+        if use.name:
+            name = kernel_names.with_operation(use.name)
+            launches, ms = times.get(name, (0.0, 0.0))
+            times[name] = launches + use.launches, ms + use.ms
+    if len(times) < 2 or not total:
+        return []
+    return [
+        KernelRow(escape.code(name), num(launches), duration(ms), pct(ms / total))
+        for name, (launches, ms) in sorted(times.items(), key=lambda item: (-item[1][1], item[0]))[:LONGEST]
+    ]
 
 
 def divided(kernels: Sequence[Kernel], most: int) -> tuple[list[Kernel], list[Kernel]]:

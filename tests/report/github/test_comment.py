@@ -296,7 +296,7 @@ def test_a_real_capture_makes_a_sound_comment() -> None:
     text = comment.render(report_of(CAPTURE), "ci/nightly")
     assert text.startswith("<!-- gpudiag:ci/nightly -->\n")
     assert_nothing_open(text.replace("ci/nightly", "ci"))
-    assert "· `launch_bound_fp32.py:26`, `:27`, `:24` in `forward` · H01" in text
+    assert "· `launch_bound_fp32.py:26`, `:27` in `forward` · H01" in text
     assert text.count(FOLD) == 3
 
 

@@ -11,6 +11,8 @@
 --   ready_ns: how long it stood ready while the other one, and what ran right before that in its stream, ran or waited
 --    to start (ns)
 --   after_ns: from the other's end to its start (ns)
+--   asked: whether its stream was told to wait for an event between the two calls: the order is meant; also where
+--    streams wait for events and it is not known which
 --   can_share: whether the two could run together: a copy and a kernel, two directions, or a kernel with fewer blocks
 --    than the GPU has multiprocessors
 create view default_stream_wait as
@@ -80,12 +82,23 @@ paired as (
     b.called as b_called,
     -- from then on they held others back, while they were held back themselves
     b.run_ready as b_ready,
+    -- the last event that its stream was told to wait for
+    e.start as asked_at,
     r.kind <> b.kind
       or coalesce(r.copy_kind <> b.copy_kind, false)
       or coalesce(r.leaves_room, false)
       or coalesce(b.leaves_room, false) as can_share
   from ran r
   asof join held b on r.device = b.device and r.on_default <> b.on_default and b."end" <= r.start
+  asof left join (
+    select
+      y.stream,
+      c.start
+    from sync y
+    join call c on c.id = y.api_call
+    where y.kind = 'stream_wait_event' and y.stream in (select stream from ran)
+  ) e on r.stream = e.stream
+    and e.start <= r.called
 )
 select
   op,
@@ -98,6 +111,13 @@ select
   duration_ns,
   cast(b_end - greatest(ready, b_ready) as bigint) as ready_ns,
   start - b_end as after_ns,
+  coalesce(asked_at > b_called, false)
+    or loop in (
+      select loop
+      from call
+      where regexp_matches(name, 'StreamWaitEvent')
+        and id not in (select api_call from sync where kind = 'stream_wait_event' and stream is not null)
+    ) as asked,
   can_share
 from paired
 where b_called < called and b_end > ready;

@@ -1,7 +1,8 @@
--- A GPU operation that only the default stream held back, in a loop whose streams are not ordered by events.
+-- A GPU operation that only the default stream held back, and no event for which its stream was told to wait.
 --   op: references gpu_op
 --   loop: references loop
 --   api_call: the call that started it
+--   blocker: the operation it waited for (references gpu_op)
 --   short: the kernel's base name; null for copies and sets
 --   blocker_short: the same of the operation it waited for
 --   held_ns: how much of it could have run meanwhile (ns)
@@ -10,6 +11,7 @@ select
   op,
   loop,
   api_call,
+  blocker,
   short,
   blocker_short,
   least(ready_ns, duration_ns) as held_ns
@@ -17,5 +19,5 @@ from default_stream_wait
 where can_share
   and after_ns <= setting('default_stream_after_ns')
   and ready_ns >= setting('default_stream_ready_ns')
-  -- these are meant to wait for one another
-  and loop not in (select loop from call where regexp_matches(name, 'StreamWaitEvent'));
+  -- it is meant to wait
+  and not asked;

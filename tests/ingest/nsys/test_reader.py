@@ -305,6 +305,14 @@ def test_python_samples_keep_their_frames_innermost_first(export: Export, tmp_pa
     assert con.execute("select state from capability where name = 'python_samples'").fetchall() == [("recorded",)]
 
 
+def test_a_function_whose_name_was_lost_has_none(export: Export, tmp_path: Path) -> None:
+    body = {"Python Periodic Sampling": {"Thread state": "Running", "Frames": [{"Function": 20, "File": 6, "Line": 7}]}}
+    export.con.execute("insert into StringIds values (20, '[Unknown]')")
+    export.table("NVTX_EVENTS", NVTX, [(5, None, 34, None, None, tid(PID_A), 1, json.dumps(body))])
+    [(frames,)] = export.read(tmp_path).execute("select frames from py_sample").fetchall()
+    assert frames == [{"function": None, "file": "outer", "line": 7}]
+
+
 def test_text_that_is_not_utf8_is_replaced(export: Export, tmp_path: Path) -> None:
     export.con.execute("insert into StringIds values (20, cast(x'6b65fffe726e' as text))")
     export.table("NVTX_EVENTS", NVTX, [(0, 9, 59, None, 20, tid(PID_A), 0, None)])

@@ -153,12 +153,13 @@ def _unescaped(text: str) -> str:
 
 
 def _samples(capture: Capture) -> None:
-    """Stacks repeat: each distinct one is decoded once."""
+    """Stacks repeat: each distinct one is decoded once. A function whose name the profiler lost has none."""
     con, first = capture.con, capture.next["py_sample"]
     shape = (
         f'{{"{_SAMPLING}": {{"Thread state": "VARCHAR",'
         ' "Frames": [{"Function": "BIGINT", "File": "BIGINT", "Line": "INTEGER"}]}}'
     )
+    function = f"nullif({_unescaped('f.text')}, '[Unknown]')"
     samples = f"(from nsys_nvtx where sampled and json_valid(json) and {_SANE})"
     con.execute(
         "create or replace temp table nsys_stack as with stacks as ("
@@ -166,7 +167,7 @@ def _samples(capture: Capture) -> None:
         f" from (select distinct json from {samples})),"
         f" frames as (select stack, unnest(body.Frames[:{_FRAMES}]) as frame,"
         f" generate_subscripts(body.Frames[:{_FRAMES}], 1) as position from stacks),"
-        f" named as (select stack, list({{'function': {_unescaped('f.text')}, 'file': {_unescaped('g.text')},"
+        f" named as (select stack, list({{'function': {function}, 'file': {_unescaped('g.text')},"
         " 'line': frame.Line}"
         " order by position) as frames from frames left join nsys_string f on f.id = frame.Function"
         " left join nsys_string g on g.id = frame.File group by stack)"

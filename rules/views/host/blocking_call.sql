@@ -12,7 +12,9 @@
 --   idle_ns: idle GPU time that follows from it: while it slept on, and until the host had caught up (ns)
 --   most_idle_ns: the most that it may be without the profiler, where this one slowed the host down (ns)
 --   busy_share: part of its duration in which its device worked, 0 to 1
---   read_bytes: bytes read back that the host then looks at; null when it reads nothing
+--   read_bytes: bytes read back that the host then looks at, by the call itself or the one right before or after a
+--    wait;
+--    null when it reads nothing
 --   pageable: whether that copy used pageable host memory
 --   sends: whether it follows at once after a copy to the GPU: as frameworks wait for one that nobody asked to be
 --    asynchronous
@@ -57,6 +59,17 @@ copied_before as (
   join call b on b.thread = c.thread and b.seq = c.seq - 1
   join copied p on p.api_call = b.id
   where c.kind = 'sync' and p.copy_kind = 'device_to_host' and c.start - b."end" <= setting('host_work_ns')
+),
+-- a wait for what is copied right after it
+copied_after as (
+  select
+    c.id as api_call,
+    p.bytes,
+    p.pageable
+  from call c
+  join call a on a.thread = c.thread and a.seq = c.seq + 1
+  join copied p on p.api_call = a.id
+  where c.kind = 'sync' and p.copy_kind = 'device_to_host' and a.start - c."end" <= setting('host_work_ns')
 )
 select
   c.id as api_call,
@@ -75,8 +88,9 @@ select
   case
     when c.kind = 'sync' and r.copy_kind = 'device_to_host' then r.bytes
     when m.copy_kind = 'device_to_host' then m.bytes
+    else a.bytes
   end as read_bytes,
-  coalesce(r.pageable, m.pageable, false) as pageable,
+  coalesce(r.pageable, m.pageable, a.pageable, false) as pageable,
   h.sends
 from call c
 join host_blocking_call h on h.id = c.id
@@ -84,5 +98,6 @@ left join caused g on g.api_call = c.id
 left join inside i on i.api_call = c.id
 left join copied m on m.api_call = c.id
 left join copied_before r on r.api_call = c.id
+left join copied_after a on a.api_call = c.id
 left join call_place l on l.api_call = c.id
 left join sync_idle_factor w on w.loop = c.loop;

@@ -35,7 +35,8 @@ def backward(con: duckdb.DuckDBPyConnection, calls: Sequence[int]) -> Backward:
         """
         select b.file, b.line, min(b.function), sum(c.ns) as ns
         from (
-            select t.process, c."end", greatest(1, c."end" - c.start) as ns from api_call c join thread t on t.id = c.thread
+            select t.process, c."end", greatest(1, c."end" - c.start) as ns
+            from api_call c join thread t on t.id = c.thread
             where c.id in (select unnest(?::integer[]))
         ) c
         asof join backward_stretch b on b.process = c.process and b.start <= c."end"

@@ -13,6 +13,9 @@
 --   path: the innermost NVTX range in the middle of it
 --   os_name: the operating system call in which the thread spent most of it; null when those were not recorded
 --   os_ns: how long, all such calls together (ns)
+--   copied_bytes: what was copied between host and GPU in it (B); null for nothing
+--   copied_ns: how long that took (ns)
+--   copied_to: host or device: the way that most of it went
 create view loop_pause as
 with numbered as (
   select
@@ -81,6 +84,29 @@ busy as (
   where b.start < l."end"
   group by l.process, l.start
 ),
+copied as (
+  select
+    l.process,
+    l.start,
+    sum(c.bytes) as bytes,
+    sum(least(c."end", l."end") - c.start) as ns,
+    if(arg_max(c.copy_kind, (c.bytes, c.start)) = 'device_to_host', 'host', 'device') as copied_to
+  from (
+    select
+      process,
+      start,
+      "end",
+      bytes,
+      copy_kind
+    from analysed_gpu_op
+    where process in (select process from long)
+      and kind = 'memcpy'
+      and copy_kind in ('host_to_device', 'device_to_host')
+  ) c
+  asof join long l on c.process = l.process and l.start <= c.start
+  where c.start < l."end"
+  group by l.process, l.start
+),
 called as (
   select
     l.process,
@@ -117,7 +143,10 @@ select
   l.iteration_ns,
   a.path,
   n.text as os_name,
-  cast(c.ns as bigint) as os_ns
+  cast(c.ns as bigint) as os_ns,
+  cast(m.bytes as bigint) as copied_bytes,
+  cast(m.ns as bigint) as copied_ns,
+  m.copied_to
 from (
   select
     *,
@@ -125,6 +154,7 @@ from (
   from long
 ) l
 left join busy b on b.process = l.process and b.start = l.start
+left join copied m on m.process = l.process and m.start = l.start
 left join (
   select
     process,

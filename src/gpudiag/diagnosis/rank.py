@@ -242,15 +242,14 @@ def _remedies(
 ) -> tuple[Remedy, ...]:
     """Each remedy for the first framework seen that it has a section for, else in general; never another's code.
 
-    Where the worst row says which remedies its evidence allows, only those.
+    Where the worst row says which remedies its evidence allows, only those, in its order.
     """
-    fitting = rows[0].get("remedies") or rule.remedies
     python: tuple[Framework, ...] = ("python",) if _PYTHON & {*frameworks} else ()
     known: tuple[Framework, ...] = (*frameworks, *python, "any")
     result: list[Remedy] = []
-    for name in rule.remedies:
+    for name in rows[0].get("remedies") or rule.remedies:
         text = library.remedies.get(name)
-        if text is None or name not in fitting:
+        if text is None or name not in rule.remedies:
             continue
         framework: Framework = next((f for f in known if f in text.sections), "any")
         result.append(text.remedy(framework, gains.get(name)))

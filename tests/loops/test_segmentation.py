@@ -166,6 +166,13 @@ def test_checkpoints_at_uneven_distances_end_no_step() -> None:
     assert float(np.median(np.diff(found))) == len(step)
 
 
+def test_a_checkpoint_every_fifth_step_ends_no_step() -> None:
+    forward, backward = [f"gemm{n}" for n in range(20)], [f"gemm_grad{n}" for n in range(20)]
+    step = ["memcpy:host_to_device", *forward, "loss", *backward, "multi_tensor_apply_kernel"]
+    sequence = [*step * 5, *["memcpy:device_to_host"] * 48] * 10
+    assert float(np.median(np.diff(begins(sequence)))) == len(step)
+
+
 def test_two_updates_in_each_iteration_are_one() -> None:
     update = ["sample", *["gemm", "gelu"] * 8, "loss", *["gemm_grad"] * 8, "multi_tensor_apply_kernel"]
     iteration = ["policy", "noise", "memcpy:device_to_host", *update * 2]

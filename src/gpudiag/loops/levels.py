@@ -115,12 +115,15 @@ def _is_epoch(outer: Division, finer: list[Division], events: Submissions, setti
 
     A validation every so many steps repeats as well as the steps do, and runs mostly their kernels. A step that updates
     several networks has few updates; in reinforcement learning an iteration also collects data, by kernels of its own.
+    What only copies to the host between the steps is a checkpoint, after however few of them.
     """
     if not _updates(outer, events):
         return False
     updates = np.array(events.updates)
+    back = np.array([COPY_BACK in name for name in events.names])
     return any(
-        one.count >= settings["loop_epoch_steps"] * outer.count
+        one.count
+        >= settings["loop_epoch_steps" if _added(one, outer)[~back].any() else "loop_check_every"] * outer.count
         and _holds_most(one, outer, events, settings)
         and _updates(one, events)
         and one.votes >= settings["loop_chance_votes"] * outer.votes

@@ -119,16 +119,20 @@ def _is_epoch(outer: Division, finer: list[Division], events: Submissions, setti
     """
     if not _updates(outer, events):
         return False
-    updates = np.array(events.updates)
-    back = np.array([COPY_BACK in name for name in events.names])
+    updates, back = np.array(events.updates), np.array([COPY_BACK in name for name in events.names])
+
+    def holds(one: Division) -> bool:
+        added = _added(one, outer)
+        if not added[~back].any():
+            return one.count >= settings["loop_check_every"] * outer.count
+        little = max(_shares(added, outer, events)) <= settings["loop_epoch_share"]
+        return one.count >= settings["loop_epoch_steps"] * outer.count and little and not added[updates].any()
+
     return any(
-        one.count
-        >= settings["loop_epoch_steps" if _added(one, outer)[~back].any() else "loop_check_every"] * outer.count
+        holds(one)
         and _holds_most(one, outer, events, settings)
         and _updates(one, events)
         and one.votes >= settings["loop_chance_votes"] * outer.votes
-        and not _added(one, outer)[updates].any()
-        and max(_shares(_added(one, outer), outer, events)) <= settings["loop_epoch_share"]
         for one in finer
     )
 

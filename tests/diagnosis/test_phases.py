@@ -52,7 +52,7 @@ def test_lines_of_the_function_that_holds_the_loop_are_phases() -> None:
     assert second.computing_share == pytest.approx(0.1, abs=0.02)
 
 
-def test_a_line_that_samples_hardly_ever_meet_leaves_all_shares_unsaid() -> None:
+def test_a_line_hardly_ever_sampled_leaves_all_shares_unsaid() -> None:
     """The line launches what follows the product, and is met in every fourth iteration."""
     case = two_lines()
     case["py_sample"][1] |= {"repeat": 10, "every": 400}

@@ -11,7 +11,7 @@
 --   ready_ns: how long it stood ready while the other one, and what ran right before that in its stream, ran or waited
 --    to start (ns)
 --   after_ns: from the other's end to its start (ns)
---   asked: whether its stream was told to wait for an event between the two calls: the order is meant; also where
+--   after_event: whether its stream has to wait for an event since the other call: the order is meant; also where
 --    streams wait for events and it is not known which
 --   can_share: whether the two could run together: a copy and a kernel, two directions, or a kernel with fewer blocks
 --    than the GPU has multiprocessors
@@ -82,7 +82,7 @@ paired as (
     b.called as b_called,
     -- from then on they held others back, while they were held back themselves
     b.run_ready as b_ready,
-    -- the last event that its stream was told to wait for
+    -- the last event for which its stream has to wait
     e.start as asked_at,
     r.kind <> b.kind
       or coalesce(r.copy_kind <> b.copy_kind, false)
@@ -117,7 +117,7 @@ select
       from call
       where regexp_matches(name, 'StreamWaitEvent')
         and id not in (select api_call from sync where kind = 'stream_wait_event' and stream is not null)
-    ) as asked,
+    ) as after_event,
   can_share
 from paired
 where b_called < called and b_end > ready;

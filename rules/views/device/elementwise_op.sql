@@ -12,7 +12,7 @@
 --   name: references name
 --   threads: threads in its grid; arrays of one size and type give the same number
 --   run: how many other kernels began before it on its stream: the same for all in an unbroken row
---   follows: the base name of the last of these, where it is the program's own and no library's; else null
+--   own_kernel: the base name of the last of these, where it is the program's own and no library's; else null
 --   follows_threads: threads in its grid
 create view elementwise_op as
 with kernel_name as (
@@ -69,7 +69,7 @@ select
   d.name,
   d.threads,
   cast(d.run as bigint) as run,
-  n.short as follows,
+  n.short as own_kernel,
   d.follows_threads
 from ordered d
 left join name n on n.id = d.follows and not is_library_kernel(n.text) and kernel_role(n.text) is null

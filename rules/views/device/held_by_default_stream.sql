@@ -1,4 +1,4 @@
--- A GPU operation that only the default stream held back, and no event for which its stream was told to wait.
+-- A GPU operation that only the default stream held back, and no event.
 --   op: references gpu_op
 --   loop: references loop
 --   api_call: the call that started it
@@ -20,4 +20,4 @@ where can_share
   and after_ns <= setting('default_stream_after_ns')
   and ready_ns >= setting('default_stream_ready_ns')
   -- it is meant to wait
-  and not asked;
+  and not after_event;

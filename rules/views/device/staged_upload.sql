@@ -8,14 +8,14 @@
 --   api_call: the call that made it
 --   bytes: how much it moved
 --   waited_ns: length of the idle time (ns)
---   by_another: whether another thread copied
+--   other_thread: whether another thread copied
 create view staged_upload as
 with submitted as (
   select
     c.id,
     c.loop,
     c.start,
-    a.thread <> c.thread as by_another
+    a.thread <> c.thread as from_other_thread
   from call c
   join api_call a on a.id = c.id
   where c.kind in ('launch', 'graph_launch', 'copy', 'set')
@@ -65,7 +65,7 @@ staged as (
     u.api_call,
     u.bytes,
     i."end" - i.start as waited_ns,
-    false as by_another
+    false as other_thread
   from idle_interval i
   join copied u on u.id = i.api_call
   where i.doing = 'segment' and i.leaf <> 'compiling'
@@ -83,7 +83,7 @@ staged as (
   join transfer t on t.api_call = s.id
   where i.doing = 'segment'
     and i.leaf = 'blocked'
-    and s.by_another
+    and s.from_other_thread
     and t.direction = 'host_to_device'
     and not t.pageable
     and t.bytes >= setting('staged_bytes')

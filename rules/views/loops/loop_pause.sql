@@ -13,9 +13,9 @@
 --   path: the innermost NVTX range in the middle of it
 --   os_name: the operating system call in which the thread spent most of it; null when those were not recorded
 --   os_ns: how long, all such calls together (ns)
---   copied_bytes: what was copied between host and GPU in it (B); null for nothing
---   copied_ns: how long that took (ns)
---   copied_to: host or device: the way that most of it went
+--   copy_bytes: what was copied between host and GPU in it (B); null for nothing
+--   copy_ns: how long that took (ns)
+--   copy_direction: device_to_host or host_to_device: the way that most of it went
 create view loop_pause as
 with numbered as (
   select
@@ -90,7 +90,7 @@ copied as (
     l.start,
     sum(c.bytes) as bytes,
     sum(least(c."end", l."end") - c.start) as ns,
-    if(arg_max(c.copy_kind, (c.bytes, c.start)) = 'device_to_host', 'host', 'device') as copied_to
+    arg_max(c.copy_kind, (c.bytes, c.start)) as copy_direction
   from (
     select
       process,
@@ -144,9 +144,9 @@ select
   a.path,
   n.text as os_name,
   cast(c.ns as bigint) as os_ns,
-  cast(m.bytes as bigint) as copied_bytes,
-  cast(m.ns as bigint) as copied_ns,
-  m.copied_to
+  cast(m.bytes as bigint) as copy_bytes,
+  cast(m.ns as bigint) as copy_ns,
+  m.copy_direction
 from (
   select
     *,

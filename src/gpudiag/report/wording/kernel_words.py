@@ -28,7 +28,7 @@ SPREAD = 1.1  # longest over shortest launch: less is what launches differ by
 AWAKE = 0.05  # operations a byte below which saying their number tells nothing
 
 
-class KernelRow(NamedTuple):
+class LongestKernel(NamedTuple):
     """A kernel of a loop: how often it is launched, what its launches take together, and their part of all kernels."""
 
     name: str
@@ -37,7 +37,7 @@ class KernelRow(NamedTuple):
     share: str
 
 
-def longest(loop: Loop) -> list[KernelRow]:
+def longest(loop: Loop) -> list[LongestKernel]:
     """The kernels that take most of an iteration, longest first, those of one name and operation together; Markdown.
 
     One alone is no list.
@@ -52,7 +52,7 @@ def longest(loop: Loop) -> list[KernelRow]:
     if len(times) < 2 or not total:
         return []
     return [
-        KernelRow(escape.code(name), num(launches), duration(ms), pct(ms / total))
+        LongestKernel(escape.code(name), num(launches), duration(ms), pct(ms / total))
         for name, (launches, ms) in sorted(times.items(), key=lambda item: (-item[1][1], item[0]))[:LONGEST]
     ]
 

@@ -116,7 +116,9 @@ select
       select loop
       from call
       where regexp_matches(name, 'StreamWaitEvent')
-        and id not in (select api_call from sync where kind = 'stream_wait_event' and stream is not null)
+        and not exists (
+          from sync y where y.api_call = call.id and y.kind = 'stream_wait_event' and y.stream is not null
+        )
     ) as after_event,
   can_share
 from paired

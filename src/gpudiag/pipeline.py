@@ -168,7 +168,7 @@ def priced_report(
     trees = time_tree.with_trees(
         con, run.loops, ledger.items.values(), library.setting_values, time_tree.explained(evaluation.outcomes)
     )
-    run = run.model_copy(update={"loops": trees})
+    run = run.model_copy(update={"loops": ledger.with_guesses(trees)})
     findings = time_tree.placed(con, findings, ledger.items, trees, library.setting_values["more_than_leaf"])
     kernels = with_causes(con, run.kernels, evaluation, (*findings, *minor), library.setting_values)
     run = run.model_copy(update={"kernels": kernels})

@@ -105,6 +105,14 @@ def test_a_loop_that_the_profiler_slowed_is_no_part_of_one() -> None:
     assert iteration_time_check.fit(loop(busy=0.1), 5.0, SETTINGS).iterations == 1
 
 
+def test_where_no_time_is_given_one_is_guessed() -> None:
+    """Measured without the profiler it lies between the least and the most; beside a given time nothing is guessed."""
+    measured, guess = corpus.iteration_ms("rollout_eager", "slow"), recorded().guessed
+    assert measured and guess
+    assert guess.least_ms <= measured <= guess.most_ms <= recorded().iteration_ms
+    assert timed(0.8).run.loops[0].guessed is None
+
+
 @pytest.mark.parametrize("command", ["explain", "check", "next"])
 def test_an_impossible_time_ends_each_command_with_2(command: str, tmp_path: Path) -> None:
     settings = tmp_path / "gpudiag.toml"

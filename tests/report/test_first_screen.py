@@ -3,7 +3,7 @@
 import re
 
 import samples
-from gpudiag.model import Gain, Kernel, Leaf, Loop, Note, Place, Report, Unclaimed
+from gpudiag.model import Gain, Guess, Kernel, Leaf, Loop, Note, Place, Report, Unclaimed
 from gpudiag.report import markdown
 from gpudiag.report.github import comment
 from gpudiag.report.html import page
@@ -56,6 +56,13 @@ def test_a_loop_is_its_time_what_the_gpu_computes_and_a_bar() -> None:
 def test_the_part_that_the_gpu_computes_is_of_the_time_before_it() -> None:
     line = first_words.loop_line(step(computing=0.4).model_copy(update={"iteration_ms_unprofiled": 8.0}))
     assert line.text == "`step`: 8.00 ms an iteration; under the profiler 10.0 ms, the GPU computes 40 % of it"
+
+
+def test_the_time_without_the_profiler_is_guessed_beside_it() -> None:
+    guess = Guess(usual_ms=8.0, least_ms=6.0, most_ms=10.0)
+    line = first_words.loop_line(step(computing=0.4).model_copy(update={"guessed": guess}))
+    said = "the GPU computes 40 % of it; without the profiler perhaps 8.00 ms (6.00 ms to 10.0 ms)"
+    assert line.text == f"`step`: 10.0 ms an iteration, {said}"
 
 
 def test_pauses_that_take_much_stand_in_the_loops_line() -> None:

@@ -6,8 +6,8 @@ import re
 import pytest
 
 import samples
-from gpudiag.model import Job, Report, Unclaimed
-from gpudiag.report import short
+from gpudiag.model import Gain, Job, Report, Unclaimed
+from gpudiag.report import markdown, short
 
 CODES = re.compile(r"\x1b(\[[0-9;]*m|\]8;[^\x1b]*\x1b\\)")
 
@@ -181,3 +181,18 @@ def test_unexplained_time_is_shown_below_the_findings() -> None:
     loop = report.run.loops[0].model_copy(update={"unclaimed": (part,)})
     text = " ".join(shown(report.model_copy(update={"run": report.run.model_copy(update={"loops": (loop,)})})).split())
     assert "No finding explains 20 % of an iteration (idle, waiting for input): the next CUDA call was" in text
+
+
+def test_a_finding_that_adds_nothing_has_a_sentence_and_no_row() -> None:
+    """On the terminal and in the file's table; its section stays."""
+    values = {"kind": "expected", "basis": "loop", "loop": 1, "before_ms": 10.0, "after_ms": 5.0, "share": 0.5}
+    gain = Gain.model_validate({**values, "cumulative_before_ms": 5.0, "cumulative_after_ms": 5.0})
+    second = samples.launch_bound_finding(rank=2, code="U002", title="Reads", gain=gain)
+    report = with_findings(1)
+    report = report.model_copy(update={"findings": (*report.findings, second)})
+    page = markdown.render(report)
+    said = "No extra gain after those above: {} (2, at the line of finding 1; alone about 50 % of an iteration)."
+    assert said.format("Reads") in " ".join(shown(report, width=200).split())
+    assert said.format("*Reads*") in page
+    assert "2. Reads" not in shown(report) and "| 2 |" not in page
+    assert "### 2. Reads" in page

@@ -20,6 +20,7 @@ from gpudiag.model.finding import EvidenceLabel, Finding, Gain, Place, Remedy, R
 from gpudiag.model.job import Job, JobCollective, JobRank
 from gpudiag.model.kernel import Cause, Kernel, Stall
 from gpudiag.model.report import (
+    Guess,
     Input,
     KernelUse,
     Leaf,
@@ -84,6 +85,7 @@ __all__ = [
     "Gain",
     "GainKind",
     "Gap",
+    "Guess",
     "Ids",
     "Input",
     "Job",

@@ -53,6 +53,14 @@ class Phase(Frozen):
     computing_share: float = Field(description="part of the loop's time in which the GPU computes its work, 0 to 1")
 
 
+class Guess(Frozen):
+    """The length of an iteration without the profiler, by replay with what recording usually costs, in ms."""
+
+    usual_ms: float
+    least_ms: float = Field(description="where recording cost the most that is common")
+    most_ms: float = Field(description="where it cost the least")
+
+
 class Loop(Frozen):
     """A repeated unit of work and where its time goes; `budget` is disjoint and sums to 1."""
 
@@ -79,6 +87,10 @@ class Loop(Frozen):
     given_ms: float | None = Field(default=None, description="as --iteration-time gave it")
     given_iterations: float = Field(
         default=1.0, description="iterations that given_ms is the time of: 8 for eight of these, 0.125 for an eighth"
+    )
+    guessed: Guess | None = Field(
+        default=None,
+        description="without the profiler, where no time was given and that is much less than with it",
     )
     share_of_span: float = Field(description="part of all steady time, 0 to 1")
     paused_share: float | None = Field(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import duckdb
 
-from gpudiag.model import Basis, Gain, GainKind, Loop, RemedyGain, Row, Rule
+from gpudiag.model import Basis, Gain, GainKind, Guess, Loop, RemedyGain, Row, Rule
 from gpudiag.replay import bounds
 from gpudiag.replay.edited_graph import EditedGraph, EditTargets
 from gpudiag.replay.edits import registry
@@ -179,6 +179,24 @@ class GainCalculator:
             given = loop.iteration_ms_unprofiled
             self.models[loop.id] = model(self.con, loop.id, self.settings, given * 1e6 if given else None)
         return self.models[loop.id]
+
+    def with_guesses(self, loops: Sequence[Loop]) -> tuple[Loop, ...]:
+        """The loops with what an iteration of those that were replayed may take without the profiler."""
+        return tuple(loop.model_copy(update={"guessed": self._guess(loop)}) for loop in loops)
+
+    def _guess(self, loop: Loop) -> Guess | None:
+        """Return how long an iteration of a loop that was replayed may take unprofiled; None where hardly less, or
+        where that time was given.
+        """
+        model, _ = self.models.get(loop.id, (None, None))
+        if model is None or loop.iteration_ms_unprofiled is not None:
+            return None
+        recorded = sum(one.length for one in model.graphs)
+        replayed = (sum(part.base_ns for part in parts) / recorded for parts in model.start)
+        usual, *others = (min(1.0, part) * loop.iteration_ms for part in replayed)
+        if usual > (1 - self.settings["min_share_overhead"]) * loop.iteration_ms:
+            return None
+        return Guess(usual_ms=usual, least_ms=min(usual, *others), most_ms=max(usual, *others))
 
     @property
     def doubts(self) -> dict[int, Doubt]:

@@ -69,17 +69,20 @@ def view(report: Report, limit: int | None = None) -> dict[str, Any]:
     caveat = first_words.caveat(report.notes)
     frameworks = report.run.frameworks
     remedies = [for_frameworks(f.remedies, frameworks) for f in report.findings]
-    rows = [_safe(row) for row in first_words.rows(report, remedies, loops, folder)]
+    all_rows = [_safe(row) for row in first_words.rows(report, remedies, loops, folder)]
+    rows = [row for row in all_rows if not gain_words.adds_nothing(row.finding)]
     lines = first_words.lines(report, shown)
     return {
         "lead": first_words.lead(report),
         "loop_lines": [_safe(line) for line in lines],
         "bar_legend": first_words.legend(lines),
         "rows": rows[: first_words.ROWS],
+        "gaining": rows,
         "observed": [_safe(one) for one in unclaimed_words.large(shown, report.findings)],
         "together": Safe(gain_words.together(report.findings, loops)),
+        "beside": Safe(gain_words.beside(report.findings, loops, first_words.same_lines(report.findings))),
         "more_rows": len(rows[first_words.ROWS :]),
-        "all_rows": rows,
+        "all_rows": all_rows,
         "caveat": caveat,
         "report": report,
         "alone": Safe(first_words.of_another_rank(report.job)) if report.job else "",

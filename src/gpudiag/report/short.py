@@ -39,7 +39,7 @@ def _fitted(seen: Mapping[str, Any], lines: int, console: Console) -> str:
     """The report with as many findings as there are lines for, and what was seen of as many of them as still fits: of
     the first always.
     """
-    count = max(1, len(seen["all_rows"]))
+    count = max(1, len(seen["gaining"]))
     text = _text(seen, count, 1, console)
     while count > 1 and text.count("\n") > lines:
         count -= 1
@@ -107,7 +107,7 @@ def _findings(
     from rich.console import Group
     from rich.table import Table
 
-    rows: Sequence[Any] = seen["all_rows"]
+    rows: Sequence[Any] = seen["gaining"]
     if not rows:
         return []
     parts = [text("**What to fix, in this order**")]
@@ -123,6 +123,8 @@ def _findings(
         parts.append(finding)
     if len(rows) > count:
         parts.append(text(_hidden(rows[count:])))
+    if seen["beside"]:
+        parts.append(text(seen["beside"]))
     if seen["folder"]:
         parts.append(text(f"Paths are relative to {escape.code(escape.middle(seen['folder'], room))}."))
     return parts

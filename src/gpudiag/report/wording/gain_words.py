@@ -35,13 +35,12 @@ def headline(
     if finding.gain.kind == "test_needed":
         return "only an experiment can tell" if ranged else "gain to be tested"
     of, more = _whole(finding, loops), _more(finding)
-    alone = f"alone {_word(finding.gain)} {pct(finding.gain.share)} of {of}"
     if finding.caused_by is not None:
-        return f"the same time as finding {finding.caused_by}, its cause ({alone})"
+        return f"the same time as finding {finding.caused_by}, its cause ({_alone(finding, loops)})"
     if finding.gain.share < SMALLEST and (more or 0.0) < LITTLE:
         return f"fixing it would not shorten {of}"
-    if more is not None and more < LITTLE:
-        return f"no extra gain after {before} ({alone})"
+    if adds_nothing(finding):
+        return f"no extra gain after {before} ({_alone(finding, loops)})"
     if more is not None and finding.gain.share < LITTLE:
         return f"only after {before}: {_word(finding.gain)} {pct(_then(finding.gain))} of {of}"
     if ranged:
@@ -49,6 +48,32 @@ def headline(
     if finding.gain.uncertain:
         return _size(finding.gain, of)
     return f"{_word(finding.gain)} {pct(finding.gain.share)} of {of}"
+
+
+def adds_nothing(finding: Finding) -> bool:
+    """Return whether the fixes of the findings above it leave nothing for this one, which alone would save time."""
+    more = _more(finding)
+    known = finding.gain.kind != "test_needed" and finding.caused_by is None and finding.gain.share >= SMALLEST
+    return known and more is not None and more < LITTLE
+
+
+def beside(findings: Sequence[Finding], loops: Mapping[int, Loop], same: Mapping[int, int]) -> str:
+    """Name the findings that add nothing to those above them, which need no row: Markdown; empty where there is none.
+
+    same: the rank of the finding at whose line a later one is, by rank of the later one.
+    """
+    named = [
+        f"*{prose(one.title)}* ({one.rank}{f', at the line of finding {same[one.rank]}' if one.rank in same else ''}; "
+        f"{_alone(one, loops)})"
+        for one in findings
+        if adds_nothing(one)
+    ]
+    return f"No extra gain after those above: {'; '.join(named)}." if named else ""
+
+
+def _alone(finding: Finding, loops: Mapping[int, Loop]) -> str:
+    """`alone perhaps 11 % of an iteration`, what a fix is worth without those above it."""
+    return f"alone {_word(finding.gain)} {pct(finding.gain.share)} of {_whole(finding, loops)}"
 
 
 def _size(gain: Gain, of: str) -> str:

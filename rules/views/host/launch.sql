@@ -6,6 +6,7 @@
 --   path: innermost NVTX range
 --   name: the kernel's full name
 --   short: its base name
+--   start: of the kernel (ns)
 --   duration_ns: the kernel's duration (ns)
 --   latency_ns: from the call to the kernel's start (ns)
 --   segment_ns: host time before the call (ns)
@@ -19,6 +20,7 @@ select
   p.path,
   w.name,
   w.short,
+  w.start,
   w.duration_ns,
   w.start - c.start as latency_ns,
   c.start - c.segment_start as segment_ns,

@@ -1,5 +1,7 @@
 -- A copy or rearrangement of data within the GPU: a device-to-device copy, or a kernel that only moves data. Reading
--- rows by an index is work, as of an embedding; but not where about as many rows are written back by one.
+-- rows by an index is work, as of an embedding; but not where about as many rows are written back by one, nor where
+-- they
+-- are copied for a kernel of the program's own, which can read them by the index itself.
 --   op: references gpu_op
 --   loop: references loop
 --   path: innermost NVTX range
@@ -26,6 +28,25 @@ written_back as (
     coalesce(sum(duration_ns) filter (gathers), 0),
     coalesce(sum(duration_ns) filter (not gathers), 0)
   ) >= setting('written_back_share') * sum(duration_ns)
+),
+ordered as (
+  select
+    w.op,
+    o.name,
+    w.op in (select op from indexing where gathers) as gathers,
+    last_value(
+      case when w.op not in (select op from indexing where gathers) then o.name end ignore nulls
+    ) over (partition by w.stream order by w.start desc, w.op desc) as next
+  from loop_gpu_op w
+  join analysed_gpu_op o on o.id = w.op
+  where w.class = 'compute'
+    and w.stream in (select s.stream from analysed_gpu_op s where s.id in (select op from indexing where gathers))
+),
+for_own as (
+  select d.op
+  from ordered d
+  join name n on n.id = d.next
+  where d.gathers and not is_library_kernel(n.text)
 )
 select
   w.op,
@@ -42,4 +63,5 @@ where (o.kind = 'memcpy' and o.copy_kind = 'device_to_device')
     o.kind = 'kernel'
       and o.name in (select id from name where id in (select name from analysed_gpu_op) and moves_data(text))
   )
-  or o.id in (select op from indexing where loop in (from written_back));
+  or o.id in (select op from indexing where loop in (from written_back))
+  or o.id in (select op from for_own);

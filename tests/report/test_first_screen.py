@@ -228,6 +228,18 @@ def test_a_large_part_without_a_finding_gets_a_row() -> None:
     assert f"{said}: the host was in load (a.py:3) for 90 % of that time" in bare
 
 
+def test_a_line_outside_of_functions_is_named_once() -> None:
+    outside = LOADING.model_copy(update={"where": (Place(file="/home/u/a.py", line=3, share=0.9),)})
+    assert "| the host was in `a.py:3` for 90 % of that time |" in screen(unexplained(outside))
+
+
+def test_a_place_that_the_host_was_hardly_in_is_not_named() -> None:
+    place = Place(file="a.py", line=3, function="load", share=0.004)
+    hardly = LOADING.model_copy(update={"where": (place,), "calls": ("cudaLaunchKernel",)})
+    assert "| the next CUDA call was `cudaLaunchKernel`, mostly |" in screen(unexplained(hardly))
+    assert "a.py" not in markdown.section("loops", markdown.view(unexplained(hardly)))
+
+
 def test_what_a_fix_leaves_names_its_finding() -> None:
     text = screen(unexplained(LOADING.model_copy(update={"about": ("S01",)})))
     assert "| | Fixing finding 2 leaves 20 % of an iteration (idle, waiting for input) |" in text

@@ -142,8 +142,8 @@ def _instead(loop: Loop) -> str:
     place = next((place for one in loop.unclaimed if one.leaf == name for place in one.where if place.file), None)
     if place is None:
         return text
-    at = base_name(place.file or "") + (f":{place.line}" if place.line else "")
-    return f"{text}, in {code(place.function or at)} ({code(at)})"
+    at = code(base_name(place.file or "") + (f":{place.line}" if place.line else ""))
+    return f"{text}, in {code(place.function)} ({at})" if place.function else f"{text}, in {at}"
 
 
 def _no_fix(loop: Loop, settings: Mapping[str, float]) -> str:

@@ -57,8 +57,8 @@ def lines(loop: Loop, findings: Sequence[Finding]) -> list[str]:
     found = []
     for one in loop.unclaimed:
         said = []
-        if one.where:
-            said.append(f"the host was in {', '.join(map(_place, one.where))}")
+        if places := _seen(one):
+            said.append(f"the host was in {', '.join(map(_place, places))}")
         if one.os_calls:
             said.append(f"it called {', '.join(map(code, one.os_calls))}")
         if one.calls:
@@ -71,13 +71,18 @@ def lines(loop: Loop, findings: Sequence[Finding]) -> list[str]:
 
 def _mostly(one: Unclaimed) -> str:
     """`the host was in `load` (`a.py:3`) for 61 % of that time`; without a place the call that it was heading for."""
-    if one.where:
-        part = one.where[0].share
+    if places := _seen(one):
+        part = places[0].share
         most = f" for {pct(part)} of that time" if part is not None and part < 1 - LITTLE else ""
-        return f"the host was in {_place(one.where[0])}{most}"
+        return f"the host was in {_place(places[0])}{most}"
     if one.calls:
         return f"{_call(one)} {code(one.calls[0])}, mostly"
     return f"the host called {code(one.os_calls[0])}" if one.os_calls else UNKNOWN
+
+
+def _seen(one: Unclaimed) -> list[Place]:
+    """The places that the host was in for a part of that time worth naming."""
+    return [place for place in one.where if place.share is None or place.share >= LITTLE]
 
 
 def _call(one: Unclaimed) -> str:
@@ -91,5 +96,5 @@ def _name(loop: Loop) -> str:
 def _place(place: Place) -> str:
     if not place.file:
         return f"the range {code(place.nvtx or '')}"
-    spot = base_name(place.file) if place.line is None else f"{base_name(place.file)}:{place.line}"
-    return f"{code(place.function or place.file)} ({code(spot)})"
+    spot = code(base_name(place.file) if place.line is None else f"{base_name(place.file)}:{place.line}")
+    return f"{code(place.function)} ({spot})" if place.function else spot

@@ -23,6 +23,7 @@ VIEWS = (
     "loop_facts",
     "device_state",
     "readback_range",
+    "host_result_work",
     "device_link",
 )
 claims = st.dictionaries(

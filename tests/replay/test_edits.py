@@ -160,6 +160,29 @@ def test_without_the_copy_its_time_and_its_call_go() -> None:
     )
 
 
+def test_work_on_results_goes_with_their_copies() -> None:
+    """A kernel of 95 and its read-back, 3,000 of work on that, an upload; a second kernel, then 1,500 of other work."""
+    case = loop(
+        5000,
+        [
+            launch("a", 0, 5000),
+            row("cudaMemcpyAsync", 10, 200, 5000, label="back"),
+            row("cudaMemcpyAsync", 3210, 60, 5000, label="up"),
+            launch("b", 3280, 5000),
+            row("cudaStreamSynchronize", 3290, 110, 5000),
+        ],
+        [
+            kernel("a", 3, 95, 5000),
+            copy("back", 100, 100, 5000, copy_kind="device_to_host", src_kind="device", bytes=1_000_000),
+            copy("up", 3215, 50, 5000, bytes=500_000),
+            kernel("b", 3290, 100, 5000),
+        ],
+    )
+    left = fixed(case, "work_on_gpu", gpu_ops=ids(case, 1, 2, table="gpu_op"))
+    assert left == pytest.approx(N * (3 + 95 + 100 + 1600), rel=0.02)
+    assert fixed(case, "drop_copy", gpu_ops=ids(case, 1, 2, table="gpu_op")) > N * 4500
+
+
 def tiny(kernels: int = 20, every: float = 220) -> Case:
     """Launches 10 apart of kernels of 3, then a wait for them, then host work."""
     end = 10 * kernels

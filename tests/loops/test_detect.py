@@ -331,6 +331,38 @@ def test_batches_of_a_few_lengths_are_one_step_each() -> None:
     assert loop["iteration_ns"] == pytest.approx(400_000, rel=0.02)
 
 
+def transforming(count: int, *, fed: bool) -> Case:
+    """Batches whose transforms are of one size, then of another; each may have its own upload."""
+    case: Case = {"api_call": [], "gpu_op": []}
+    for number in range(count):
+        size = (4096, 2048)[number % 2]
+        forward = f"void vector_fft_symm_r2c<{size}u>(p)" if size == 2048 else f"void regular_fft_factor<{size}u>(p)"
+        back = f"void vector_fft_symm_c2r<{size}u>(p)"
+        kernels = ("calibrate()", forward, *("filter()", back, "keep()") * 4, "threshold()")
+        one = later(in_iterations([kernels], every=400), number * 400)
+        for row in one["api_call"]:
+            row["label"] += f" {number}"
+        for row in one["gpu_op"]:
+            row["api_call"] += f" {number}"
+        if fed or not number:
+            one["api_call"].append(
+                {"label": f"up {number}", "name": "cudaMemcpyAsync", "start": number * 400 - 8, "duration": 4}
+            )
+            one["gpu_op"].append({
+                "api_call": f"up {number}", "kind": "memcpy", "copy_kind": "host_to_device", "bytes": 1_000_000,
+                "start": number * 400 - 4, "duration": 3,
+            })  # fmt: skip
+        case = {table: case[table] + one[table] for table in case}
+    return later(case, 100)
+
+
+@pytest.mark.parametrize(("fed", "each"), [(True, 400_000), (False, 800_000)])
+def test_transforms_of_alternating_sizes_are_one_batch_each(fed: bool, each: float) -> None:
+    """A library has other kernels for each size; without an input of its own each half may be part of one step."""
+    [loop] = loops(transforming(40, fed=fed))
+    assert loop["iteration_ns"] == pytest.approx(each, rel=0.02)
+
+
 def test_kernels_that_share_a_short_name_are_distinguished() -> None:
     """A stencil of rolls and arithmetic has two short names, in no order that tells where an iteration ends."""
     chance = random.Random(1)

@@ -140,6 +140,7 @@ create macro kernel_role(name) as
       'elementwise_kernel|dropout|^triton_poi_fused|^(loop|wrapped)_\w*(fusion|add|multiply|select)'
     ) then 'pointwise'
     when regexp_matches(name, '^triton_(red|per)_fused') then 'fused'
+    when regexp_matches(name, '(vector|regular|multi_bluestein)_fft|_fft_factor|cufft|[ds]pRadix') then 'fft'
   end;
 
 -- What a kernel's numbers are, by its name: `half` (bfloat16 or float16), `tf32`, `fp32`, `fp64`, `fp8`, `int8` or

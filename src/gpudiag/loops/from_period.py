@@ -50,13 +50,48 @@ def _main(con: Connection, process: int, settings: Settings, *, late: bool) -> t
     if found is None and _threads(con, process) > 1:  # a pool may hand the same work to any of its threads
         events = submissions.read(con, process, settings, by_thread=False)
         return events, _of(con, process, events, settings, pooled=True)
-    if found and found.division.votes < settings["loop_marked_share"] * found.division.kinds:
-        # What hardly anything marks may be a few iterations, of lengths for each of which a library has other kernels.
+    if found and _hardly_marked(found.division, settings):
+        # These may be a few iterations, of lengths for each of which a library has other kernels.
         by_role = submissions.read(con, process, {**settings, "loop_kernels_a_role": 0})
         finer = _of(con, process, by_role, settings)
-        if finer and finer.division.count > found.division.count and finer.division.votes > found.division.votes:
+        if finer and _tells_more(finer.division, found.division):
+            return by_role, finer
+    elif found and (times := _alternates(events, found.division)) > 1:
+        by_role = submissions.read(con, process, {**settings, "loop_kernels_a_role": 0})
+        finer = _of(con, process, by_role, settings)
+        if finer and _is_fed(by_role, finer.division, times * found.division.count, settings):
             return by_role, finer
     return events, found
+
+
+def _hardly_marked(division: Division, settings: Settings) -> bool:
+    """Return whether few kinds of operations mark a division, or only kernels that a library picks by size."""
+    return division.own_votes == 0 or division.votes < settings["loop_marked_share"] * division.kinds
+
+
+def _tells_more(finer: Division, division: Division) -> bool:
+    """Return whether a finer division is marked by more kinds, or by one at all where the other has none of its own."""
+    more = finer.votes > division.votes or finer.own_votes > division.own_votes == 0
+    return finer.count > division.count and more
+
+
+def _alternates(events: Submissions, division: Division) -> int:
+    """Return how many times a segment may hold the same iteration, of sizes for each of which a library has kernels of
+    its own: all else in it comes as often, or a multiple of that. 1 where it holds one iteration.
+    """
+    there = np.flatnonzero(division.content)
+    sized = np.array([events.roles[kind] in submissions.SIZED for kind in there], dtype=bool)
+    if sized.all() or np.count_nonzero(sized) < 2:
+        return 1
+    return int(np.gcd.reduce(np.rint(division.content[there[~sized]]).astype(np.int64)))
+
+
+def _is_fed(events: Submissions, division: Division, count: int, settings: Settings) -> bool:
+    """Return whether there are about so many iterations, and each is given an upload to work on."""
+    if min(count, division.count) < settings["period_match"] * max(count, division.count):
+        return False
+    fed = np.unique(np.searchsorted(division.begins, events.fed, side="right"))
+    return bool(np.count_nonzero(fed) >= settings["loop_alike_share"] * division.count)
 
 
 def _all(con: Connection, process: int, events: Submissions, main: Repetition, settings: Settings) -> list[Parts]:

@@ -20,7 +20,8 @@ _TABLE = 1 << 24  # values between which differences are looked up in a table
 COPIES = ("memcpy:", "memset:")
 GRAPH = "graph:"
 _UPDATING = "select id from name where updates_parameters(text, null) and id in (select distinct name from gpu_op)"
-PRODUCTS = ("product", "convolution")  # roles of which a library has a kernel for each size
+PRODUCTS = ("product", "convolution")
+SIZED = (*PRODUCTS, "fft")  # roles of which a library has a kernel for each size
 
 
 @dataclass(frozen=True)
@@ -94,8 +95,8 @@ class Submissions:
 def read(con: Connection, process: int, settings: Settings, *, by_thread: bool = True) -> Submissions:
     """The operations that a process launched; a kind is a name on a thread, or on any where not `by_thread`.
 
-    A library picks another kernel for each size of a product or convolution: where a program has many of one role,
-    they count as one.
+    A library picks another kernel for each size of a product, convolution or transform: where a program has many of one
+    role, they count as one.
     """
     rows = con.execute(
         """
@@ -196,7 +197,7 @@ def _kinds(
         copied = f"{labels[0][what]}:{labels[1][direction] if direction >= 0 else ''}"
         rows.append(((int(number[at]), together), *known.get(name, (copied, copied, "")), bool(updates)))
     most = settings["loop_kernels_a_role"]
-    crowded = {role for role in PRODUCTS if len({row[1] for row in rows if row[3] == role}) > most}
+    crowded = {role for role in SIZED if len({row[1] for row in rows if row[3] == role}) > most}
     joined: dict[tuple[tuple[int, int], str], int] = {}
     named: list[tuple[str, str, str, bool]] = []
     to = np.zeros(max(1, len(rows)), dtype=np.int64)

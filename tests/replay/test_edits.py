@@ -250,6 +250,38 @@ def test_streams_that_do_not_block_run_side_by_side() -> None:
     assert fixed(case, "non_blocking_streams", gpu_ops=held) == pytest.approx(N * 200, rel=0.03), "nothing held it"
 
 
+def test_a_dropped_call_on_the_default_stream_orders_the_others_no_more() -> None:
+    """A copy of 100 on one stream, a small one on the default stream, a kernel of 60 on a third stream."""
+    ops = [
+        copy("a", 10, 100, 200, stream=1, copy_kind="device_to_host"),
+        copy("c", 112, 2, 200, stream=0),
+        kernel("b", 116, 60, 200, stream=2),
+    ]
+    calls = [
+        row("cudaMemcpyAsync", 0, 3, 200, label="a"),
+        row("cuMemcpyHtoD", 5, 3, 200, label="c"),
+        launch("b", 9, 200),
+    ]
+    case = loop(200, [*calls, row("cudaDeviceSynchronize", 13, 165, 200)], ops)
+    case["stream"] = [{"id": 0, "kind": "null"}, {"id": 1, "kind": "blocking"}, {"id": 2, "kind": "blocking"}]
+    left = fixed(case, "drop_call", api_calls=ids(case, 1))
+    assert left == pytest.approx(N * (200 - 66), rel=0.03)
+
+
+def test_all_kernels_after_a_copy_are_freed_from_it() -> None:
+    """Two kernels on the default stream wait for a copy of 100 on another; the rule names the first alone."""
+    ops = [
+        copy("c", 10, 100, 200, stream=1, copy_kind="device_to_host"),
+        kernel("a", 112, 30, 200, stream=0),
+        kernel("b", 143, 30, 200, stream=0),
+    ]
+    calls = [row("cudaMemcpyAsync", 0, 3, 200, label="c"), launch("a", 5, 200), launch("b", 9, 200)]
+    case = loop(200, [*calls, row("cudaDeviceSynchronize", 13, 165, 200)], ops)
+    case["stream"] = [{"id": 0, "kind": "null"}, {"id": 1, "kind": "blocking"}]
+    left = fixed(case, "non_blocking_streams", gpu_ops=ids(case, 1, table="gpu_op"))
+    assert left == pytest.approx(N * (200 - 63), rel=0.03)
+
+
 def test_an_allocation_from_a_pool_costs_next_to_nothing() -> None:
     case = loop(
         100, [row("cudaMalloc", 0, 60, 100), launch("a", 60, 100)], [kernel("a", 66, 10, 100)]

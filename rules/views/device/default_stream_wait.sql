@@ -7,9 +7,10 @@
 --   blocker: the operation it waited for (references gpu_op)
 --   short: its kernel's base name; null for a copy
 --   blocker_short: the other one's
---   duration_ns: how long it ran (ns)
+--   duration_ns: how long it ran, and where it is a kernel that waited for a copy, the kernels that followed at once
+--    (ns)
 --   ready_ns: how long it stood ready while the other one, and what ran right before that in its stream, ran or waited
---    to start (ns)
+--    to start; an upload needs no result and stands ready once it is asked for (ns)
 --   after_ns: from the other's end to its start (ns)
 --   after_event: whether its stream has to wait for an event since the other call: the order is meant; also where
 --    streams wait for events and it is not known which
@@ -70,7 +71,10 @@ joined as (
 held as (
   select
     *,
-    min(least(start, ready)) over (partition by stream, run order by start, op) as run_ready
+    min(least(start, ready)) over (partition by stream, run order by start, op) as run_ready,
+    sum(duration_ns)
+      over (partition by stream, run, kind order by start, op rows between current row and unbounded following)
+      as rest_ns
   from joined
 ),
 paired as (
@@ -78,6 +82,7 @@ paired as (
     r.*,
     b.op as blocker,
     b.short as blocker_short,
+    b.kind as b_kind,
     b."end" as b_end,
     b.called as b_called,
     -- from then on they held others back, while they were held back themselves
@@ -88,7 +93,7 @@ paired as (
       or coalesce(r.copy_kind <> b.copy_kind, false)
       or coalesce(r.leaves_room, false)
       or coalesce(b.leaves_room, false) as can_share
-  from ran r
+  from held r
   asof join held b on r.device = b.device and r.on_default <> b.on_default and b."end" <= r.start
   asof left join (
     select
@@ -108,8 +113,9 @@ select
   blocker,
   short,
   blocker_short,
-  duration_ns,
-  cast(b_end - greatest(ready, b_ready) as bigint) as ready_ns,
+  cast(if(kind = 'kernel' and b_kind = 'memcpy', rest_ns, duration_ns) as bigint) as duration_ns,
+  cast(b_end - if(copy_kind is not distinct from 'host_to_device', ready, greatest(ready, b_ready)) as bigint)
+    as ready_ns,
   start - b_end as after_ns,
   coalesce(asked_at > b_called, false)
     or loop in (

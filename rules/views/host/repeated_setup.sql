@@ -75,21 +75,38 @@ reloading as (
   having 2 * count(*) filter (contains(name, 'Unload')) >= count(*) filter (not contains(name, 'Unload'))
     and count(*) filter (not contains(name, 'Unload')) > 0
 ),
-stretched as (
+followed as (
   select
     c.id,
     c.loop,
     c.iteration,
     c.thread,
+    c.seq,
     c.name,
-    -- destroying a handle waits for the whole GPU, again and again, when unloading its code has waited already
-    c.kind in ('launch', 'graph_launch', 'copy', 'set', 'sync')
-      and not (
-        regexp_matches(c.name, '^(cudaDevice|cuCtx)Synchronize') and c."end" - c.start < setting('host_work_ns')
-      ) as ends,
-    count(*) filter (ends) over (partition by c.thread order by c.seq) as stretch
+    c.kind,
+    c."end" - c.start as ns,
+    -- what is uploaded right after code was loaded are its constants
+    c.kind = 'copy'
+      and coalesce(
+        regexp_matches(lag(c.name) over (partition by c.thread order by c.seq), '^cu(da)?(Module|Library)Load'),
+        false
+      ) as constants
   from call c
   where (c.loop, c.iteration, c.thread) in (from reloading)
+),
+stretched as (
+  select
+    id,
+    loop,
+    iteration,
+    thread,
+    name,
+    -- destroying a handle waits for the whole GPU, again and again, when unloading its code has waited already
+    kind in ('launch', 'graph_launch', 'copy', 'set', 'sync')
+      and not constants
+      and not (regexp_matches(name, '^(cudaDevice|cuCtx)Synchronize') and ns < setting('host_work_ns')) as ends,
+    count(*) filter (ends) over (partition by thread order by seq) as stretch
+  from followed
 ),
 remade as (
   select

@@ -127,7 +127,24 @@ class EditedGraph:
         return float(np.median(self.base[nodes])) if len(nodes) else self.settings["replay_launch_ns"]
 
     def without_ops(self, ops: Ints) -> None:
-        self.duration[self.graph.op[ops]] = 0.0
+        """The operations take no time, and order nothing between the legacy default stream and the others."""
+        graph, record = self.graph, self.graph.record.ops
+        nodes = graph.op[ops]
+        self.duration[nodes] = 0.0
+        legacy = graph.edge_kind == EdgeKind.LEGACY
+        held = np.flatnonzero(legacy & np.isin(graph.source, nodes) & ~np.isin(graph.target, nodes))
+        self.lag[legacy & (np.isin(graph.source, nodes) | np.isin(graph.target, nodes))] = NEVER
+        # What waited for one of them waits for what comes before that in its stream.
+        gone = self.calls_of(graph.op)[graph.source[held]]
+        for stream in np.unique(record.stream[gone]):
+            stays = np.setdiff1d(np.flatnonzero(record.stream == stream), ops)
+            here = record.stream[gone] == stream
+            before = np.searchsorted(stays, gone[here]) - 1
+            self.added += zip(
+                graph.op[stays[before[before >= 0]]].tolist(),
+                graph.target[held[here]][before >= 0].tolist(),
+                strict=True,
+            )
 
 
 def but_launches(edited: EditedGraph, calls: Ints) -> Ints:

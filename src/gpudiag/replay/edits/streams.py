@@ -12,12 +12,14 @@ from gpudiag.replay.edits.edit_spec import EditSpec
 def _non_blocking(edited: EditedGraph, chosen: EditTargets) -> None:
     """Operations no longer wait for the legacy default stream, nor it for them; what events order stays so.
 
-    Whether a result is needed in that order no timeline tells, and kernels that run side by side take longer: what this
-    saves is a bound.
+    Where one waited for a copy, so did all kernels that follow it. Whether a result is needed in that order no timeline
+    tells, and kernels that run side by side take longer: what this saves is a bound.
     """
     graph = edited.graph
-    held = (graph.edge_kind == EdgeKind.LEGACY) & np.isin(graph.target, graph.op[chosen.ops])
-    edited.lag[held] = NEVER
+    legacy = graph.edge_kind == EdgeKind.LEGACY
+    held = legacy & np.isin(graph.target, graph.op[chosen.ops])
+    copies = np.intersect1d(graph.source[held], graph.op[graph.record.ops.kind == 2])  # memcpy
+    edited.lag[held | (legacy & np.isin(graph.source, copies))] = NEVER
 
 
 NON_BLOCKING_STREAMS = EditSpec(

@@ -108,3 +108,11 @@ def test_beside_an_expected_gain_a_bound_counts_half() -> None:
     bound, sure = rule("A01"), rule("B01", **EXPECTED)  # all idle time of this program is one leaf
     assert codes(found((bound, [0, 1, 2, 3]), (rule("C01"), [4, 5, 6]))) == ["A01", "C01"]
     assert codes(found((bound, [0, 1, 2, 3]), (sure, [4, 5, 6]))) == ["B01", "A01"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("confidence", "order"), [("high", ["A01", "B01"]), ("low", ["B01", "A01"])])
+def test_of_two_gains_the_surer_diagnosis_comes_first(confidence: str, order: list[str]) -> None:
+    """The first is worth a third more; what may not be the cause counts half."""
+    first, sure = rule("A01", confidence=confidence, confidence_reason="so", **EXPECTED), rule("B01", **EXPECTED)
+    assert codes(found((first, [0, 1, 2, 3]), (sure, [4, 5, 6]))) == order

@@ -105,9 +105,13 @@ def _sure(item: PricedFinding) -> bool:
 
 
 def _part(item: PricedFinding, whole: bool, settings: Mapping[str, float]) -> float:
-    """Return how much of what a finding is worth counts: by its severity, and a part of a bound that is not `whole`."""
+    """Return how much of what a finding is worth counts: by its severity, of an expected gain by how sure its diagnosis
+    is, and a part of a bound that is not `whole`.
+    """
     part = settings[f"weight_{item.rule.severity}"]
-    return part if item.loop is None or _sure(item) or whole else part * settings["weight_bound"]
+    if item.loop is None or whole:
+        return part
+    return part * settings["weight_bound" if not _sure(item) else f"weight_confidence_{item.rule.confidence}"]
 
 
 def _leading_bounds(

@@ -250,7 +250,7 @@ def test_streams_that_do_not_block_run_side_by_side() -> None:
     assert fixed(case, "non_blocking_streams", gpu_ops=held) == pytest.approx(N * 200, rel=0.03), "nothing held it"
 
 
-def test_a_dropped_call_on_the_default_stream_orders_the_others_no_more() -> None:
+def test_a_dropped_call_orders_other_streams_no_more() -> None:
     """A copy of 100 on one stream, a small one on the default stream, a kernel of 60 on a third stream."""
     ops = [
         copy("a", 10, 100, 200, stream=1, copy_kind="device_to_host"),

@@ -7,7 +7,7 @@
 --   loop: references loop
 --   direction: device_to_host or host_to_device
 --   bytes: how much it moved
---   lost_ns: GPU time that the copy and its call cost (ns)
+--   lost_ns: GPU time in which nothing ran but the copy (ns)
 --   work: the call that ended the host's work (references api_call)
 --   work_ns: how long that work was (ns)
 --   idle_ns: how long the GPU was idle in it (ns)
@@ -69,7 +69,7 @@ select
   c.loop,
   c.direction,
   c.bytes,
-  c.exposed_ns + c.idle_ns as lost_ns,
+  c.exposed_ns as lost_ns,
   w.api_call as work,
   w.work_ns,
   w.idle_ns,

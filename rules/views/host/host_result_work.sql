@@ -10,7 +10,6 @@
 --   lost_ns: GPU time in which nothing ran but the copy (ns)
 --   work: the call that ended the host's work (references api_call)
 --   work_ns: how long that work was (ns)
---   idle_ns: how long the GPU was idle in it (ns)
 --   path: the innermost NVTX range of that work
 create view host_result_work as
 with work as (
@@ -72,7 +71,6 @@ select
   c.exposed_ns as lost_ns,
   w.api_call as work,
   w.work_ns,
-  w.idle_ns,
   h.path
 from (
   select *

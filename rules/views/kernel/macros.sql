@@ -111,7 +111,7 @@ create macro is_cast_kernel(name) as
 
 -- What a kernel does, by its name: `product` (of matrices), `convolution`, `attention` (scores, softmax and weighted
 -- sum in one kernel), `softmax`, `cast` (another number type), `layout` (an image's dimensions reordered), `pointwise`,
--- `fused` (a compiler's reduction with pointwise work); else null.
+-- `fused` (a compiler's reduction with pointwise work), `fft` (a step of a Fourier transform); else null.
 create macro kernel_role(name) as
   case
     when regexp_matches(name, 'flash_?(fwd|bwd|fprop|bprop|attn|decode)|flash::|sdpa|fmha|[Aa]ttention|paged_attn')

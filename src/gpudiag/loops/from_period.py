@@ -50,16 +50,17 @@ def _main(con: Connection, process: int, settings: Settings, *, late: bool) -> t
     if found is None and _threads(con, process) > 1:  # a pool may hand the same work to any of its threads
         events = submissions.read(con, process, settings, by_thread=False)
         return events, _of(con, process, events, settings, pooled=True)
-    if found and _hardly_marked(found.division, settings):
-        # These may be a few iterations, of lengths for each of which a library has other kernels.
+    if found is None:
+        return events, None
+    few, times = _hardly_marked(found.division, settings), _alternates(events, found.division)
+    if few or times > 1:  # a few iterations, perhaps, of sizes for each of which a library has other kernels
         by_role = submissions.read(con, process, {**settings, "loop_kernels_a_role": 0})
         finer = _of(con, process, by_role, settings)
-        if finer and _tells_more(finer.division, found.division):
-            return by_role, finer
-    elif found and (times := _alternates(events, found.division)) > 1:
-        by_role = submissions.read(con, process, {**settings, "loop_kernels_a_role": 0})
-        finer = _of(con, process, by_role, settings)
-        if finer and _is_fed(by_role, finer.division, times * found.division.count, settings):
+        if finer and (
+            _tells_more(finer.division, found.division)
+            if few
+            else _is_fed(by_role, finer.division, times * found.division.count, settings)
+        ):
             return by_role, finer
     return events, found
 

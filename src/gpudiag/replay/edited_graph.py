@@ -103,8 +103,8 @@ class EditedGraph:
         graph, record = self.graph, self.graph.record
         handed = np.flatnonzero(graph.edge_kind == EdgeKind.CROSS_THREAD)
         source, target = (
-            self.calls_of(graph.leave)[graph.source[handed]],
-            self.calls_of(graph.enter)[graph.target[handed]],
+            self.places_in(graph.leave)[graph.source[handed]],
+            self.places_in(graph.enter)[graph.target[handed]],
         )
         thread = record.calls.thread
         launching = np.unique(thread[np.isin(record.calls.kind, LAUNCHES)])
@@ -114,11 +114,11 @@ class EditedGraph:
         )
         return np.asarray(handed[np.isin(thread[source], suppliers) & asked])
 
-    def calls_of(self, nodes: Ints) -> Ints:
-        """Of each node, the call that stands in its place in `nodes`, one of each call; -1 for the other nodes."""
-        call = np.full(len(self.duration), -1, dtype=np.int64)
-        call[nodes] = np.arange(len(nodes))
-        return call
+    def places_in(self, nodes: Ints) -> Ints:
+        """Of each node, its place in `nodes`, of which each call or operation has one; -1 for the other nodes."""
+        place = np.full(len(self.duration), -1, dtype=np.int64)
+        place[nodes] = np.arange(len(nodes))
+        return place
 
     def usual_launch(self) -> float:
         """Return what a launch costs the host in this loop (ns)."""
@@ -135,7 +135,7 @@ class EditedGraph:
         held = np.flatnonzero(legacy & np.isin(graph.source, nodes) & ~np.isin(graph.target, nodes))
         self.lag[legacy & (np.isin(graph.source, nodes) | np.isin(graph.target, nodes))] = NEVER
         # What waited for one of them waits for what comes before that in its stream.
-        gone = self.calls_of(graph.op)[graph.source[held]]
+        gone = self.places_in(graph.op)[graph.source[held]]
         for stream in np.unique(record.stream[gone]):
             stays = np.setdiff1d(np.flatnonzero(record.stream == stream), ops)
             here = record.stream[gone] == stream
@@ -220,7 +220,7 @@ def regions(edited: EditedGraph, chosen: EditTargets) -> list[Ints]:
     calls = record.calls
     waiting = np.zeros(len(calls), dtype=bool)
     held = (graph.edge_kind == EdgeKind.WAIT) & (edited.lag > NEVER / 2)
-    waiting[edited.calls_of(graph.leave)[graph.target[held]]] = True
+    waiting[edited.places_in(graph.leave)[graph.target[held]]] = True
     launches = np.isin(calls.kind, LAUNCHES)
     waiting &= ~launches  # a launch that waits only for room in the queue
     fits = np.isin(calls.kind, CAPTURABLE) & ~waiting

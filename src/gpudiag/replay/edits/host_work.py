@@ -119,11 +119,7 @@ WORK_ON_GPU = EditSpec(
     "work_on_gpu",
     "long host work between the selected copies and the next launch goes, and so do the copies and their waits",
     _work_on_gpu,
-    idle_bound=(
-        IDLE_IN_CALL,
-        IDLE_AFTER,
-        _IDLE_AT_WORK,
-    ),
+    idle_bound=(IDLE_IN_CALL, IDLE_AFTER, _IDLE_AT_WORK),
     copy_bound="all",
     before_call=True,
     also="host_ahead",

@@ -134,6 +134,16 @@ def test_a_stream_waits_for_another_without_a_recorded_event() -> None:
     assert EdgeKind.EVENT not in found.kinds
 
 
+def test_a_kernel_waits_for_room_beside_another() -> None:
+    # It begins 20 µs before the kernel that fills the GPU ends, long after its launch: then there was room.
+    found = unedited(loop(
+        [launch("a", 0), launch("b", 6)], [kernel("a", 8, 92), kernel("b", 80, 50, stream=1)], stream=FREE,
+    ))  # fmt: skip
+    found.check(EdgeKind.INFERRED)
+    inferred = found.graph.edge_kind == EdgeKind.INFERRED
+    assert set(found.graph.lag[inferred].tolist()) == {-20_000.0}
+
+
 def test_copies_of_one_direction_share_an_engine() -> None:
     calls = [row("cudaMemcpyAsync", 0, 3, label="c"), row("cudaMemcpyAsync", 5, 3, label="d")]
     unedited(loop(calls, [copy("c", 8, 50), copy("d", 59, 50, stream=1)], stream=FREE)).check(EdgeKind.ENGINE)

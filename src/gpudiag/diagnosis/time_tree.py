@@ -156,7 +156,7 @@ def placed(
     loops: Iterable[Loop],
     least: float,
 ) -> list[Finding]:
-    """The findings, each with the leaf that holds most of its claim, and why it saves more than that leaf holds.
+    """The findings, each with the leaf that holds most of its claim, and why it saves more than its leaves hold.
 
     least: the part of the loop's time by which it must save more, for a reason to be worth words.
     """
@@ -164,19 +164,19 @@ def placed(
     found = []
     for finding in findings:
         item, update = items.get((finding.code, finding.gain.loop)), {}
-        if item and item.loop and (leaf := _main_leaf(con, item)) in trees[item.loop.id]:
-            more = finding.gain.share - trees[item.loop.id][leaf].share
-            update = {"leaf": leaf, "also": _also(item) if more > least else None}
+        if item and item.loop:
+            claimed = by_leaf(con, item.loop.id, item.claim)
+            if (leaf := _main_leaf(claimed, item)) in trees[item.loop.id]:
+                held = max(trees[item.loop.id][leaf].share, math.fsum(claimed.values()) / item.total_ns)
+                update = {"leaf": leaf, "also": _also(item) if finding.gain.share - held > least else None}
         found.append(finding.model_copy(update=update))
     return found
 
 
-def _main_leaf(con: Connection, item: PricedFinding) -> str:
+def _main_leaf(claimed: Mapping[str, float], item: PricedFinding) -> str:
     """Return the leaf in which at least half of a finding's claim lies; nothing where none does."""
-    assert item.loop is not None
-    leaves = by_leaf(con, item.loop.id, item.claim)
-    leaf = max(leaves, key=lambda name: (leaves[name], name), default="")
-    return leaf if leaf and 2 * leaves[leaf] >= math.fsum(item.claim.values()) else ""
+    leaf = max(claimed, key=lambda name: (claimed[name], name), default="")
+    return leaf if leaf and 2 * claimed[leaf] >= math.fsum(item.claim.values()) else ""
 
 
 def _also(item: PricedFinding) -> Also | None:

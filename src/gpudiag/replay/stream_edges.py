@@ -139,7 +139,30 @@ def _across_streams(
     inferred = (ops.stream[source] != ops.stream[late]) & (lag <= settings["replay_inferred_ns"])
     nearest[late[inferred]] = np.minimum(nearest[late[inferred]], lag[inferred])
     found.append((EdgeKind.INFERRED, source[inferred], late[inferred], lag[inferred]))
+    source, held = _without_room(ops, streams, late[~inferred])
+    nearest[held] = ops.start[held] - ops.end[source]
+    found.append((EdgeKind.INFERRED, source, held, nearest[held]))
     return found, nearest
+
+
+def _without_room(ops: Ops, streams: Mapping[int, Ints], late: Ints) -> tuple[Ints, Ints]:
+    """Kernels that nothing recorded held back, each behind the other stream's kernel beside whose last blocks it began.
+
+    While a kernel fills the GPU, another stream's next one waits for its multiprocessors, and begins a little before
+    it ends: its lag is below 0.
+    """
+    held = late[ops.kind[late] == 0]
+    source = np.full(len(held), -1, dtype=np.int64)
+    ends = np.full(len(held), np.inf)
+    for stream, own in streams.items():
+        kernels = own[ops.kind[own] == 0]
+        if not len(kernels):
+            continue
+        last = kernels[np.maximum(np.searchsorted(ops.start[kernels], ops.start[held], "left") - 1, 0)]
+        runs = (ops.start[last] < ops.start[held]) & (ops.end[last] > ops.start[held])
+        sooner = runs & (stream != ops.stream[held]) & (ops.device[last] == ops.device[held]) & (ops.end[last] < ends)
+        source[sooner], ends[sooner] = last[sooner], ops.end[last[sooner]]
+    return source[source >= 0], held[source >= 0]
 
 
 def _event_edges(record: LoopTrace) -> tuple[Ints, Ints]:

@@ -393,6 +393,16 @@ def test_a_stray_call_in_some_iterations_does_not_hide_the_loop() -> None:
     assert (loop["period_source"], loop["iteration_ns"]) == ("period", pytest.approx(100_000, rel=0.02))
 
 
+def test_threads_that_only_wait_for_results_mark_no_iteration() -> None:
+    """Two writers share the results: each waits in every second iteration."""
+    case = launched(40, 100, *[(f"kernel{n}()", n * 10, n * 10 + 2, 5) for n in range(4)])
+    case["api_call"] += [
+        {"thread": 1 + n % 2, "name": "cudaEventSynchronize", "start": n * 100 + 45, "duration": 5} for n in range(40)
+    ]
+    [loop] = loops({"thread": [{"id": n, "process": 0} for n in range(3)], **case})
+    assert (loop["period_source"], loop["iteration_ns"]) == ("period", pytest.approx(100_000, rel=0.02))
+
+
 def tuned(count: int) -> Case:
     """Kernels that a compiler tries out, each once."""
     return in_iterations([(f"candidate_{n * n}()",) for n in range(count)], every=40)

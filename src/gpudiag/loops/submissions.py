@@ -224,12 +224,15 @@ def _numbered(values: Ints) -> tuple[Ints, Ints]:
 
 
 def _calls(con: Connection, process: int, start: Ints) -> dict[str, Ints]:
-    """Calls that may begin an iteration. Where memory is freed says nothing: Python does so when it drops the array."""
+    """Calls that may begin an iteration, of threads that submit work: others, as those of a pool that writes results,
+    wait for it once in a few iterations. Where memory is freed says nothing: Python does so when it drops the array.
+    """
     rows = con.execute(
         """
         select a.thread || ' ' || n.text as name, list(a.start order by a.start) as starts
         from api_call a join name n on n.id = a.name
-        where a.process = ? and a.parent is null and api_kind(n.text) in ('sync', 'alloc')
+        where a.process = $1 and a.parent is null and api_kind(n.text) in ('sync', 'alloc')
+          and a.thread in (select l.thread from gpu_op o join api_call l on l.id = o.api_call where o.process = $1)
         group by 1 order by 1
         """,
         [process],

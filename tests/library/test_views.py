@@ -261,6 +261,20 @@ def threads_of_copies(case: Case) -> set[int]:
         return {row["thread"] for row in rows(con, "select thread from call where kind = 'copy'")}
 
 
+def test_a_package_that_is_only_imported_is_no_framework_in_use() -> None:
+    imported = [
+        {"function": "<module>", "file": "/v/site-packages/torch/__init__.py", "line": 38},
+        {"function": "<module>", "file": "/home/u/solve.py", "line": 5},
+    ]
+    used = [
+        {"function": "asarray", "file": "/v/site-packages/cupy/_creation/from_data.py", "line": 88},
+        {"function": "<module>", "file": "/home/u/solve.py", "line": 9},
+    ]
+    case = {"py_sample": [{"time": 1, "frames": imported}, {"time": 2, "frames": used}]}
+    with opened(case, "framework_seen") as con:
+        assert rows(con, "select * from framework_seen") == [{"framework": "cupy"}]
+
+
 def test_copies_of_a_helping_thread_are_pythons() -> None:
     assert threads_of_copies(copied_by_a_helper()) == {0}
     with opened(copied_by_a_helper(), "idle_interval") as con:

@@ -8,7 +8,14 @@ with text as (
   from name
   union
   select frame.file
-  from (select unnest(frames) as frame from (select frames from py_sample using sample 2000 rows (reservoir, 1)))
+  from (
+    select unnest(frames) as frame
+    from (select frames from py_sample using sample 2000 rows (reservoir, 1))
+    -- a package that is merely imported is not used
+    where not list_bool_or(
+      list_transform(frames, lambda f: f.function = '<module>' and contains(f.file, '-packages/'))
+    )
+  )
   union
   -- of a profile of the CPU, what takes time: it names all packages that were merely imported, too
   select file

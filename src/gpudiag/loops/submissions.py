@@ -143,7 +143,7 @@ def read(con: Connection, process: int, settings: Settings, *, by_thread: bool =
         tuple(role for _, _, role, _ in named),
         tuple(updates for _, _, _, updates in named),
         np.flatnonzero(fed),
-        _calls(con, process, start),
+        _calls(con, process, start, thread),
     )
 
 
@@ -223,7 +223,7 @@ def _numbered(values: Ints) -> tuple[Ints, Ints]:
     return different + low, (np.cumsum(there) - 1)[values - low]
 
 
-def _calls(con: Connection, process: int, start: Ints) -> dict[str, Ints]:
+def _calls(con: Connection, process: int, start: Ints, thread: Ints) -> dict[str, Ints]:
     """Calls that may begin an iteration, of threads that submit work: others, as those of a pool that writes results,
     wait for it once in a few iterations. Where memory is freed says nothing: Python does so when it drops the array.
     """
@@ -231,11 +231,11 @@ def _calls(con: Connection, process: int, start: Ints) -> dict[str, Ints]:
         """
         select a.thread || ' ' || n.text as name, list(a.start order by a.start) as starts
         from api_call a join name n on n.id = a.name
-        where a.process = $1 and a.parent is null and api_kind(n.text) in ('sync', 'alloc')
-          and a.thread in (select l.thread from gpu_op o join api_call l on l.id = o.api_call where o.process = $1)
+        where a.process = ? and a.parent is null and api_kind(n.text) in ('sync', 'alloc')
+          and a.thread in (select unnest(?))
         group by 1 order by 1
         """,
-        [process],
+        [process, _numbered(thread)[0].tolist()],
     ).fetchall()
     found = {}
     for name, starts in rows:

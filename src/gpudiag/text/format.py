@@ -86,6 +86,12 @@ def plural(count: float | Sequence[object] | None, one: str, many: str | None = 
     return f"{written} {one if written == '1' else many or one + 's'}"
 
 
+def times(count: float | None) -> str:
+    """The number of times, in words: `{{ total.frees_per_iteration|times }}` → `once` or `3 times`."""
+    written = plural(count, "time")
+    return "once" if written == "1 time" else written
+
+
 def clause(text: str) -> str:
     """A sentence as the end of another one: `because not all events were collected`. Names keep their capitals."""
     text = text.strip().rstrip(".")

@@ -19,7 +19,7 @@ from jinja2.runtime import LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from gpudiag.model import Row, Rule
-from gpudiag.text.format import byte_size, code, dur, num, often, pct, plural
+from gpudiag.text.format import byte_size, code, dur, num, often, pct, plural, times
 from gpudiag.text.template_rows import MAX_COLUMNS, Fields, Many, Traced, totals
 
 NAMES = frozenset({"places", "total", "params", "loop", "per"})
@@ -47,7 +47,7 @@ def _join(values: Iterable[Any], separator: str = "") -> str:
 
 FILTERS: dict[str, Any] = {
     "dur": dur, "bytes": byte_size, "pct": pct, "num": num, "plural": plural, "code": code, "join": _join,
-    "round": _round, "often": often,
+    "round": _round, "often": often, "times": times,
 }  # fmt: skip
 # Jinja's own that cannot be made to allocate or loop without bound.
 _BUILT_IN = frozenset(

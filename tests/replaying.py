@@ -12,7 +12,7 @@ import pytest
 
 from gpudiag.model import Rule
 from gpudiag.replay import graph, trace
-from gpudiag.replay.edges import EdgeKind
+from gpudiag.replay.edges.edge_list import EdgeKind
 from gpudiag.replay.edits import registry
 from gpudiag.replay.estimate import LoopModel
 from gpudiag.replay.graph import Graph

@@ -212,15 +212,18 @@ def _found_nothing(
     """The rules whose cause is absent, and those of which that is not known; with too little work none is absent."""
     from gpudiag.diagnosis import time_tree
     from gpudiag.diagnosis import verdict as verdicts
-    from gpudiag.evaluate.engine import LOG
+    from gpudiag.evaluate.evidence import LOG
     from gpudiag.model import Unevaluated
 
     clear = tuple(outcome.rule for outcome in evaluation.clear)
+    native = bool(run.programs) and run.frameworks == ("cuda",)
     not_evaluated = [
         Unevaluated(code=o.rule.code, title=o.rule.title, reason=o.reason, hint=o.hint, kernels=o.kernels)
         for o in evaluation.not_evaluated
-        # Advice that could not be given is no gap; a rule of the user's own that could not be run always is one.
-        if (o.rule.kind == "finding" and o.rule.severity != "info") or o.rule.code in library.user_codes
+        # Advice that could not be given is no gap, nor is what the program has not; a rule of the user's own that
+        # could not be run always is one.
+        if (o.rule.kind == "finding" and o.rule.severity != "info" and not (native and library.about_python(o.rule)))
+        or o.rule.code in library.user_codes
     ]
     # Nothing was seen that could be clear.
     if not run.kernels and verdicts.too_little(con, run, library.setting_values):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpudiag.evaluate.engine import Known, missing_evidence
+from gpudiag.evaluate.engine import missing_evidence
+from gpudiag.evaluate.evidence import Known
 from timelines import iterations, library, opened
 
 

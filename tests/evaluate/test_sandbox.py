@@ -9,7 +9,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from gpudiag.evaluate.engine import Known, evaluate_all, evaluate_user_rules
+from gpudiag.evaluate.engine import evaluate_all, evaluate_user_rules
+from gpudiag.evaluate.evidence import Known
 from gpudiag.evaluate.sandbox import Limits, evaluate_untrusted, open_store
 from gpudiag.library.catalogue import Library
 from gpudiag.model import Fired, NotEvaluated, Rule

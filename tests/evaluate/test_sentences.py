@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from gpudiag.evaluate.engine import Known, evaluate
+from gpudiag.evaluate.engine import evaluate
+from gpudiag.evaluate.evidence import Known
 from gpudiag.evaluate.rule_sentences import message, title
 from gpudiag.library.sql_check import relations_of
 from gpudiag.model import Fired

@@ -20,7 +20,7 @@ from gpudiag.ingest.nsys import api, ids, lookup, nvtx
 from gpudiag.loops import from_nvtx
 from gpudiag.options import Options
 from gpudiag.pipeline import explain
-from gpudiag.replay.stream_edges import by_stream
+from gpudiag.replay.edges.stream_edges import by_stream
 from gpudiag.store.database import create
 from timelines import launched, library, opened, rows
 

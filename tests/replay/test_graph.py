@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpudiag.replay.edges import EdgeKind
+from gpudiag.replay.edges.edge_list import EdgeKind
 from replaying import unedited
 from timelines import Case, iterations, launched
 

@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gpudiag.replay import bounds, compiled, simulate
-from gpudiag.replay.edges import NEVER
+from gpudiag.replay.edges.edge_list import NEVER
 from gpudiag.replay.edited_graph import EditedGraph, EditTargets
 from gpudiag.replay.edits import registry
 from gpudiag.replay.estimate import LoopModel

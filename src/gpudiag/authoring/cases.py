@@ -22,7 +22,8 @@ from gpudiag.authoring import case_store, kernel_presets, near_miss
 from gpudiag.authoring.case_result import Mismatch, compare
 from gpudiag.authoring.case_tables import ROW_WORDS, fill
 from gpudiag.errors import GpudiagError
-from gpudiag.evaluate.engine import Known, evaluate
+from gpudiag.evaluate.engine import evaluate
+from gpudiag.evaluate.evidence import Known
 from gpudiag.evaluate.precedence import give_way
 from gpudiag.evaluate.rule_sentences import by_loop, message
 from gpudiag.evaluate.sandbox import create_views

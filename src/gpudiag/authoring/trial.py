@@ -11,7 +11,8 @@ import duckdb
 from gpudiag import prepare
 from gpudiag.errors import GpudiagError
 from gpudiag.evaluate import engine, rule_sentences, sandbox
-from gpudiag.evaluate.engine import Evaluation, Known
+from gpudiag.evaluate.engine import Evaluation
+from gpudiag.evaluate.evidence import Known, state_of
 from gpudiag.evaluate.precedence import give_way
 from gpudiag.library.catalogue import Library
 from gpudiag.library.packaged import packaged_dir
@@ -114,7 +115,7 @@ def _rows(rule: Rule, con: Connection, library: Library, store: Path | None) -> 
 def _evidence(rule: Rule, outcome: Outcome, known: Known) -> list[tuple[str, str]]:
     """State what the rule requires of the capture, and which profiled kernels lack what it needs."""
     found = [
-        (f"requires {' or '.join(names)}", _ASIDE[engine.state_of(names, known)])
+        (f"requires {' or '.join(names)}", _ASIDE[state_of(names, known)])
         for names in (wanted.split("|") for wanted in rule.requires)
     ]
     if not rule.needs:

@@ -14,7 +14,8 @@ from gpudiag.diagnosis.kernels import groups, sane
 from gpudiag.evaluate.engine import Evaluation
 from gpudiag.evaluate.rule_sentences import message, title
 from gpudiag.model import SEVERITIES, Cause, Finding, Kernel, Row, Rule
-from gpudiag.replay.gains import PricedFinding, gain
+from gpudiag.replay.gains import gain
+from gpudiag.replay.priced_finding import PricedFinding
 
 Connection = duckdb.DuckDBPyConnection
 

@@ -15,7 +15,8 @@ import duckdb
 from gpudiag.diagnosis import time_tree
 from gpudiag.model import SEVERITIES
 from gpudiag.replay import bounds
-from gpudiag.replay.gains import AppliedFixes, GainCalculator, PricedFinding
+from gpudiag.replay.gains import AppliedFixes, GainCalculator
+from gpudiag.replay.priced_finding import PricedFinding
 
 Connection = duckdb.DuckDBPyConnection
 

@@ -11,7 +11,7 @@ import duckdb
 
 from gpudiag.model import Phase, Place
 from gpudiag.replay import bounds
-from gpudiag.replay.gains import PricedFinding
+from gpudiag.replay.priced_finding import PricedFinding
 from gpudiag.text.format import clean
 
 Connection = duckdb.DuckDBPyConnection

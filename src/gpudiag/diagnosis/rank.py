@@ -30,7 +30,8 @@ from gpudiag.model import (
 )
 from gpudiag.model.vocabulary import FRAMEWORKS
 from gpudiag.replay import bounds
-from gpudiag.replay.gains import GainCalculator, PricedFinding, gain
+from gpudiag.replay.gains import GainCalculator, gain
+from gpudiag.replay.priced_finding import PricedFinding
 from gpudiag.text import former_evidence, iteration_words
 from gpudiag.text.stated import choosing, stated, summed
 from gpudiag.text.template_rows import totals

@@ -18,7 +18,7 @@ from gpudiag.model import Finding, Fired, Leaf, Loop, Outcome, Place, Rule, Uncl
 from gpudiag.model.vocabulary import LEAVES, Also
 from gpudiag.replay import bounds
 from gpudiag.replay.edits import registry
-from gpudiag.replay.gains import PricedFinding
+from gpudiag.replay.priced_finding import PricedFinding
 from gpudiag.text.format import clean, code, pct
 
 Connection = duckdb.DuckDBPyConnection

@@ -5,19 +5,20 @@ Packaged rules run here, on the locked store. Rules from a user's folder run in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
 from pydantic import Field
 
 from gpudiag.evaluate import missing_counters, row_check
+from gpudiag.evaluate.evidence import Known, flag, state_of
 from gpudiag.evaluate.precedence import forbidding, give_way, unless_forbidden
 from gpudiag.evaluate.rule_sentences import by_loop, message, title
 from gpudiag.evaluate.suppression import suppress
-from gpudiag.library.catalogue import Capability, Library
+from gpudiag.library.catalogue import Library
 from gpudiag.library.packaged import packaged_dir
 from gpudiag.library.sql_check import first_line
 from gpudiag.model import Clear, Fired, Frozen, Gap, Note, NotEvaluated, Outcome, Row, Rule, Suppressed
@@ -25,15 +26,12 @@ from gpudiag.store import query, shapes
 from gpudiag.store.query import plain
 from gpudiag.text.templating import TemplateProblem
 
-__all__ = ["Evaluation", "Known", "conclude", "evaluate", "evaluate_all", "plain"]
+__all__ = ["Evaluation", "conclude", "evaluate", "evaluate_all", "plain"]
 
 Connection = duckdb.DuckDBPyConnection
 
-_STATES = ("recorded", "unknown", "not_recorded")
 _CHECK = "gpudiag rules check"
 _AT_ONCE = 2  # queries at a time
-ITERATIONS = "iterations"  # the evidence of rules that say nothing of a run in which nothing repeats
-LOG = "smi_log"  # the evidence of rules that need no timeline, only a log of nvidia-smi
 PLACEHOLDER = "FILL IN"  # what `gpudiag rules new` leaves for the author to write
 
 
@@ -80,29 +78,6 @@ class Evaluation(Frozen):
     def gaps(self) -> tuple[tuple[str, Gap], ...]:
         """Launches that a rule could not judge, each with the rule's code."""
         return tuple((o.rule.code, gap) for o in self.outcomes if isinstance(o, Fired | Clear) for gap in o.gaps)
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """Data that every rule of one evaluation shares: the library, what the captures recorded, and the loops."""
-
-    library: Library
-    states: Mapping[str, str]
-    loops: Mapping[int, Row]
-    ends: Mapping[str, int] = field(default_factory=dict)  # list of ids → the first id that there is not
-    by_torch: bool = False  # whether torch.profiler recorded every timeline
-    silent: Set[str] = frozenset()  # rules whose query gives no rows, known without planning it
-
-    @classmethod
-    def of(cls, library: Library, con: Connection) -> Known:
-        loops = {row["id"]: row for row in query.run(con, "select * from loop")}
-        states = capability_states(con)
-        if sources := {row["period_source"] for row in loops.values()}:  # found by us, and recorded by nobody
-            states[ITERATIONS] = "not_recorded" if sources == {"unknown"} else "recorded"
-        if con.execute("from smi_sample limit 1").fetchone():
-            states |= dict(con.execute("select name, state from smi_evidence").fetchall())
-        ends = row_check.id_ends(con, library.view_names) if library.user_codes else {}
-        return cls(library, states, loops, ends, _by_torch(con))
 
 
 def evaluate_all(
@@ -179,27 +154,6 @@ def unwritten(rule: Rule) -> list[str]:
     return [key for key, text in texts.items() if PLACEHOLDER in text]
 
 
-def _by_torch(con: Connection) -> bool:
-    row = con.execute("select bool_and(kind = 'torch') from input where kind in ('nsys', 'torch')").fetchone()
-    return bool(row and row[0])
-
-
-def _flag(about: Capability | None, known: Known) -> str:
-    """The option that records it, of the profiler that was used where that has one."""
-    if about is None:
-        return ""
-    return about.torch if known.by_torch and about.torch else about.flag
-
-
-def capability_states(con: Connection) -> dict[str, str]:
-    """Capability → `recorded` when any input recorded it, else `unknown` when any cannot tell, else `not_recorded`."""
-    states: dict[str, str] = {}
-    for name, state in con.execute("select name, state from capability").fetchall():
-        seen = (states.get(name, "not_recorded"), state if state in _STATES else "unknown")
-        states[name] = min(seen, key=_STATES.index)
-    return states
-
-
 def missing_evidence(rule: Rule, known: Known) -> NotEvaluated | None:
     """Explain why the rule cannot be judged when no input recorded something it requires. `a|b`: either will do."""
     for wanted in rule.requires:
@@ -210,13 +164,8 @@ def missing_evidence(rule: Rule, known: Known) -> NotEvaluated | None:
                 about.missing if about else f"{name} was not recorded"
                 for about, name in zip(abouts, names, strict=True)
             ]
-            return NotEvaluated(rule=rule, reason=", and ".join(reasons), hint=_flag(abouts[0], known))
+            return NotEvaluated(rule=rule, reason=", and ".join(reasons), hint=flag(abouts[0], known))
     return None
-
-
-def state_of(names: Iterable[str], known: Known) -> str:
-    """The best state of several kinds of evidence, any of which would do."""
-    return min((known.states.get(name, "not_recorded") for name in names), key=_STATES.index)
 
 
 def outcome_of(rule: Rule, rows: Sequence[Row], known: Known) -> Outcome:
@@ -240,7 +189,7 @@ def outcome_of(rule: Rule, rows: Sequence[Row], known: Known) -> Outcome:
             reason = (
                 f"the file does not say whether it recorded {about.meaning if about else wanted}, and shows nothing"
             )
-            return NotEvaluated(rule=rule, reason=reason, hint=_flag(about, known))
+            return NotEvaluated(rule=rule, reason=reason, hint=flag(about, known))
     return Clear(rule=rule)
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpudiag.errors import GpudiagError
-from gpudiag.evaluate.engine import Known, evaluate
+from gpudiag.evaluate.engine import evaluate
+from gpudiag.evaluate.evidence import Known
 from gpudiag.jobs import matching, places, table_rows
 from gpudiag.jobs.given import JobFiles
 from gpudiag.jobs.overview import overview

@@ -26,6 +26,7 @@ class Capability(Frozen):
     flag: Text
     torch: Text | None = None
     """The option that records it with torch.profiler, where that can."""
+    in_python: bool = False  # whether only programs in Python have it
     used_by: Text | None = None
     """What uses it, where no rule asks for it by name."""
     reserved: Text | None = None
@@ -118,6 +119,11 @@ class Library:
             return known
         texts = {key: text.replace("{section}", name.removeprefix("ncu_")) for key, text in section if text}
         return section.model_copy(update=texts)
+
+    def about_python(self, rule: Rule) -> bool:
+        """Return whether the rule needs evidence that only programs in Python have."""
+        abouts = (self.capability(name) for wanted in rule.requires for name in wanted.split("|"))
+        return any(about is not None and about.in_python for about in abouts)
 
     def with_overrides(self, values: Mapping[str, float]) -> Library:
         """The library with other thresholds: `H01.min_share` or `settings.idle_noise_ns` → value.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gpudiag.replay.edges import NEVER, EdgeKind
+from gpudiag.replay.edges.edge_list import NEVER, EdgeKind
 from gpudiag.replay.graph import Graph
 from gpudiag.replay.trace import CALL_KINDS, Floats, Ints
 

@@ -152,7 +152,8 @@ class LoopModel:
                 return Estimate(expected, low, 1.0, max(part for part, _ in found))
             shortest = (self._shortest(number, best, chosen) for number in range(len(self.start)))
             return Estimate(expected, low, 1.0, min(low, max(min(shortest), min(least for _, least in found))))
-        low = min(max(part * (1 - margin), least) for part, least in found)
+        least_apart = 1 - self.settings["replay_same"]  # kernels of two runs differ by as much
+        low = min(max(part * (1 - margin), least * least_apart) for part, least in found)
         return Estimate(expected, min(low, expected), min(max(part for part, _ in found) * (1 + margin), 1.0))
 
     def _spread(self, variant: Sequence[Edit], chosen: Sequence[EditTargets]) -> list[Sequence[EditTargets]]:
@@ -209,7 +210,7 @@ class LoopModel:
         idle = total - sum(self._busy(part.edited) for part in parts)
         if self.computing is None or not 0 < total - after <= idle:
             return after / total
-        computing = self.computing * sum(one.length for one in self.graphs) * (1 - self.settings["replay_same"])
+        computing = self.computing * sum(one.length for one in self.graphs)
         return 1 - (total - after) / idle * max(0.0, 1 - computing / total)
 
     def least(self, edited_graphs: Sequence[EditedGraph]) -> float:
@@ -219,7 +220,7 @@ class LoopModel:
 
     def _busy(self, edited: EditedGraph) -> float:
         """The work of the busiest engine (ns): a GPU's kernels, where they overlapped as they did, or one direction's
-        copies; less what times of two runs differ by.
+        copies.
         """
         ops = edited.graph.record.ops
         needed = edited.duration[edited.graph.op]
@@ -231,7 +232,7 @@ class LoopModel:
             )
             engines = [needed[(ops.device == device) & (ops.direction == direction)].sum() for direction in (1, 2)]
             most = max(most, float(needed[kernels].sum()) * min(1.0, together), *map(float, engines))
-        return most * (1 - self.settings["replay_same"])
+        return most
 
     def _shortest(self, number: int, variant: Sequence[Edit], chosen: Sequence[EditTargets]) -> float:
         """The length that no way to make these edits goes below, over the unedited one."""

@@ -5,7 +5,6 @@ One ledger serves the order, the printed gains and what is left after each fix: 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -13,105 +12,12 @@ import duckdb
 
 from gpudiag.model import Basis, Gain, GainKind, Guess, Loop, RemedyGain, Row, Rule
 from gpudiag.replay import bounds
-from gpudiag.replay.edited_graph import EditedGraph, EditTargets
-from gpudiag.replay.edits import registry
-from gpudiag.replay.estimate import Estimate, LoopModel, model
+from gpudiag.replay.edited_graph import EditedGraph
+from gpudiag.replay.estimate import LoopModel, model
+from gpudiag.replay.priced_finding import PricedFinding, summed
 from gpudiag.replay.simulate import Doubt
 
 Connection = duckdb.DuckDBPyConnection
-
-
-@dataclass(slots=True, eq=False)
-class PricedFinding:
-    """One (code, loop) with what its fix removes; `weight` is the loop's part of the steady time."""
-
-    rule: Rule
-    rows: list[Row]
-    loop: Loop | None
-    total_ns: float
-    claim: bounds.Claim
-    weight: float
-    model: LoopModel | None = None
-    chosen: list[EditTargets] | None = None
-    price: Estimate | None = None
-
-    @property
-    def key(self) -> int | None:
-        """The loop it belongs to; None for profiled kernels."""
-        return self.loop.id if self.loop else None
-
-    @property
-    def untested(self) -> bool:
-        """Return whether only an experiment can decide: the rule says so, or nothing proves a number for any row."""
-        price = self.rule.price
-        return price is None or price.kind == "test_needed" or all(price.unproven(row) for row in self.rows)
-
-    @property
-    def of_job(self) -> bool:
-        """Return whether the rows state the gain and its interval, as those about a job of many ranks do."""
-        return self.rule.about == "job" and self.rule.price is not None and self.rule.price.kind == "expected"
-
-    @property
-    def expected(self) -> bool:
-        """Return whether an expected gain is known, by the replay or of a job; else only a bound is."""
-        replayed = self.price is not None and self.rule.price is not None and self.rule.price.kind == "expected"
-        return self.of_job or replayed
-
-    @property
-    def bounded(self) -> bool:
-        """Return whether the replay gives an upper bound on the gain and no more."""
-        return self.price is not None and self.rule.price is not None and self.rule.price.kind == "upper_bound"
-
-    @property
-    def moves(self) -> bool:
-        """Return whether with the fix kernels may run beside others that they followed."""
-        return self.rule.price is not None and registry.moves(self.rule.price.best)
-
-    @property
-    def own_share(self) -> float:
-        """The part of the loop's own time, or of the kernels' time, that the fix alone removes."""
-        if self.price is not None:
-            return 1 - (self.price.low if self.bounded else self.price.expected)
-        return self.part(self.claim)
-
-    @property
-    def share(self) -> float:
-        """The part of `before_ms`, or of the kernels' time, that the fix alone removes."""
-        return (self.own_share + self.beside) / (1 + self.beside)
-
-    @property
-    def own_ms(self) -> float:
-        """An iteration of its loop as it is (ms)."""
-        return (self.loop.iteration_ms_unprofiled or self.loop.iteration_ms) if self.loop else 0.0
-
-    @property
-    def before_ms(self) -> float:
-        """An iteration as it is with the time beside it that the finding is about as well (ms)."""
-        return self.own_ms * (1 + self.beside)
-
-    @property
-    def beside(self) -> float:
-        """Time between two iterations that the finding is about as well, over an iteration of the loop."""
-        return _sum(self.rows, "added_between_ns") / 1e6 / self.own_ms if self.own_ms else 0.0
-
-    @property
-    def proven(self) -> float:
-        """The length that a bound promises and proves, over the length now."""
-        assert self.price is not None
-        return self.price.low if self.price.proven is None else self.price.proven
-
-    def part(self, claim: bounds.Claim) -> float:
-        """The part of the loop that a claim removes; of its unprofiled time, where that is given.
-
-        The profiler slows the host alone: idle time shrinks by what it added, busy time does not.
-        """
-        given = self.loop.iteration_ms_unprofiled if self.loop else None
-        if self.loop is None or given is None:
-            return bounds.measure(claim, self.total_ns)
-        whole = claim.get(bounds.WHOLE, 0.0) / self.total_ns if self.total_ns > 0 else 0.0  # a share stays a share
-        intervals = {key: ns for key, ns in claim.items() if key != bounds.WHOLE}
-        removed = _removed(intervals, self.total_ns, _idle_scale(self.loop)) * self.loop.iteration_ms / given
-        return min(1.0, whole + removed)
 
 
 @dataclass(slots=True)
@@ -143,7 +49,7 @@ class GainCalculator:
         """A finding of a loop, priced alone."""
         proven = [row for row in rows if not (rule.price and rule.price.unproven(row))]
         claim = bounds.claim(self.con, rule, proven, loop.id, total_ns)
-        if bounds.WHOLE in claim and (beside := _sum(rows, "added_between_ns") / 1e6):
+        if bounds.WHOLE in claim and (beside := summed(rows, "added_between_ns") / 1e6):
             # A share is of the iteration and the time beside it; what it saves of that is not the loop's own.
             whole = claim[bounds.WHOLE] / total_ns * (loop.iteration_ms + beside) - beside
             claim[bounds.WHOLE] = max(0.0, whole / loop.iteration_ms) * total_ns
@@ -226,9 +132,10 @@ class GainCalculator:
         if item.model and item.chosen and item.price:
             taken.edited_graphs = item.model.fixed(item.rule, item.chosen, taken.edited_graphs)
             taken.replayed = min(taken.replayed, item.model.remaining(taken.edited_graphs, moved=item.moves))
+            taken.least = min(item.model.least(taken.edited_graphs), taken.replayed)  # below it where kernels move
             if item.bounded and item.price.expected > 0:
                 taken.bounded *= item.proven / item.price.expected
-            taken.least = min(item.model.least(taken.edited_graphs), taken.replayed)  # below it where kernels move
+                taken.least = min(taken.least, item.proven)  # under a guess that takes more of the profiler's cost away
         elif left > 0:
             taken.bounded *= max(0.0, 1 - marginal / left)
             model = item.model
@@ -251,7 +158,7 @@ def gain(item: PricedFinding, left: float, before_it: float = 1.0) -> Gain:
         after, low, high = (own * part for part in (item.price.expected, item.price.low, item.price.high))
     elif item.of_job:
         after = before * (1 - item.part(item.claim))
-        low, high = (before * max(0.0, 1 - _sum(item.rows, name)) for name in ("share_high", "share_low"))
+        low, high = (before * max(0.0, 1 - summed(item.rows, name)) for name in ("share_high", "share_low"))
         low, high = min(low, after), max(high, after)
     else:
         bound = own * (item.proven if item.price is not None else 1 - item.part(item.claim))
@@ -262,10 +169,6 @@ def gain(item: PricedFinding, left: float, before_it: float = 1.0) -> Gain:
         speedup=before / after if after > 0 else None, share=1 - after / before,
         cumulative_before_ms=before - own * (1 - before_it), cumulative_after_ms=own * left,
     )  # fmt: skip
-
-
-def _sum(rows: Sequence[Row], name: str) -> float:
-    return math.fsum(float(row.get(name) or 0.0) for row in rows)
 
 
 def _kernel_gain(item: PricedFinding) -> Gain:
@@ -282,19 +185,3 @@ def _kernel_gain(item: PricedFinding) -> Gain:
         kind=kind, basis="kernel", before_ms=before, after_ms=after, low_ms=min(low, after), high_ms=max(high, after),
         speedup=before / after if after > 0 else None, share=share,
     )  # fmt: skip
-
-
-def _idle_scale(loop: Loop) -> float:
-    """Return how much of the traced idle time is left without the profiler, which slows only the host."""
-    if loop.iteration_ms_unprofiled is None:
-        return 1.0
-    idle = loop.iteration_ms * sum(share for kind, share in loop.budget.items() if kind.startswith("idle"))
-    return max(0.0, min(1.0, 1 - (loop.iteration_ms - loop.iteration_ms_unprofiled) / idle)) if idle > 0 else 1.0
-
-
-def _removed(claim: bounds.Claim, total_ns: float, idle_scale: float) -> float:
-    """The part of the traced loop that a claim removes once idle time is scaled; busy time is not the profiler's."""
-    if total_ns <= 0:
-        return 0.0
-    idle = math.fsum(ns for key, ns in claim.items() if not key.startswith("op:"))
-    return min(1.0, (math.fsum(claim.values()) - idle * (1 - idle_scale)) / total_ns)

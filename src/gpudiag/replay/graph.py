@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from gpudiag.replay.edges import EdgeKind, Edges
-from gpudiag.replay.stream_edges import order_ops
-from gpudiag.replay.sync_edges import Supply, Waits, cross_thread_dependencies, supply
+from gpudiag.replay.edges.edge_list import EdgeKind, Edges
+from gpudiag.replay.edges.stream_edges import order_ops
+from gpudiag.replay.edges.sync_edges import Supply, Waits, cross_thread_dependencies, supply
 from gpudiag.replay.trace import CALL_KINDS, Calls, Floats, Ints, LoopTrace
 
 BEFORE_ALL = -1e17  # ns: the earliest start of what only its edges hold back

@@ -8,7 +8,8 @@ from dataclasses import replace
 import duckdb
 
 from gpudiag.model import Finding, Loop, Run
-from gpudiag.replay.gains import GainCalculator, PricedFinding
+from gpudiag.replay.gains import GainCalculator
+from gpudiag.replay.priced_finding import PricedFinding
 from gpudiag.text.format import plural
 from gpudiag.timeline import tracks
 from gpudiag.timeline.fix_preview import preview

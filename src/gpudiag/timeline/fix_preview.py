@@ -10,7 +10,7 @@ import numpy as np
 
 from gpudiag.model import Finding
 from gpudiag.replay.edited_graph import EditedGraph
-from gpudiag.replay.gains import PricedFinding
+from gpudiag.replay.priced_finding import PricedFinding
 from gpudiag.replay.trace import Floats
 from gpudiag.text.format import clean
 from gpudiag.timeline.model import FixPreview, Name, Row, Slice

@@ -13,7 +13,7 @@ from captures import report_of
 from evaluation.packed import plain
 from gpudiag import pipeline
 from gpudiag.cli import main
-from gpudiag.evaluate import engine, row_check
+from gpudiag.evaluate import evidence, row_check
 from gpudiag.evaluate.sandbox_worker import Limits
 from gpudiag.model import Report
 from gpudiag.options import Options
@@ -175,6 +175,6 @@ def test_a_thing_is_looked_up_once() -> None:
 
 def test_a_price_on_half_a_million_unknown_calls_is_dropped(folder: Path) -> None:
     """They are refused before they reach a query: there the list alone had taken more memory than there is."""
-    known = engine.Known({}, {}, {0: {"id": 0}}, {"api_calls": 10})  # type: ignore[arg-type]
+    known = evidence.Known({}, {}, {0: {"id": 0}}, {"api_calls": 10})  # type: ignore[arg-type]
     rows = [{"loop": 0, "api_calls": list(range(500_000))}]
     assert "there is no such id" in row_check.unfit(rule("select 1 as a"), rows, known.loops.keys(), known.ends)

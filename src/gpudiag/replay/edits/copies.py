@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpudiag.replay.edges import NEVER, EdgeKind
+from gpudiag.replay.edges.edge_list import NEVER, EdgeKind
 from gpudiag.replay.edited_graph import (
     COPY,
     SYNC,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpudiag.replay.collectives import Rendezvous, balanced
-from gpudiag.replay.edges import NEVER, EdgeKind
+from gpudiag.replay.edges.edge_list import NEVER, EdgeKind
 from gpudiag.replay.edited_graph import EditedGraph, EditTargets
 from gpudiag.replay.edits.edit_spec import EditSpec
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from gpudiag.replay.edges import EdgeKind, Edges
+from gpudiag.replay.edges.edge_list import EdgeKind, Edges
 from gpudiag.replay.trace import CALL_KINDS, Floats, Ints, LoopTrace, Ops
 
 _GRAPH_LAUNCH = CALL_KINDS.index("graph_launch")

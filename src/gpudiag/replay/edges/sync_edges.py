@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpudiag.replay.stream_edges import by_stream
+from gpudiag.replay.edges.stream_edges import by_stream
 from gpudiag.replay.trace import CALL_KINDS, Calls, Floats, Ints, LoopTrace
 
 

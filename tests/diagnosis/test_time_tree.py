@@ -154,3 +154,18 @@ def test_a_gain_beyond_its_leaf_has_a_reason() -> None:
             assert (finding.also is not None) == (finding.gain.share - tree[finding.leaf or ""].share > most)
             reasons.add(finding.also is not None)
     assert reasons == {True, False}
+
+
+@pytest.mark.capture
+@pytest.mark.parametrize(
+    "name", ["cufft_poisson.host_forcing", "equinox_diffusion.none", "greedy_decode.host_confidence"]
+)
+def test_a_bound_on_host_work_leaves_the_gpu_its_own(name: str) -> None:
+    report = report_of(recording(WILD / name))
+    (loop,) = report.run.loops
+    bounds = [one.gain for one in report.findings if one.code in ("D05", "M13") and one.gain.kind == "upper_bound"]
+    assert bounds
+    for gain in bounds:
+        assert gain.after_ms is not None and gain.cumulative_after_ms is not None
+        assert gain.cumulative_after_ms <= gain.after_ms * (1 + NEAR)
+        assert gain.after_ms >= 0.985 * loop.tree["computing"].share * loop.iteration_ms

@@ -18,10 +18,10 @@ EXPECTED: dict[str, Any] = {
 }
 
 
-def found(*fired: tuple[Rule, list[int]], case: Case | None = None) -> list[Finding]:
+def found(*fired: tuple[Rule, list[int]], case: Case | None = None, share: float = 0.0) -> list[Finding]:
     with opened(case or program(), *VIEWS, "loop_tree") as con:
         run = run_summary.run(con, library().setting_values, {})
-        rows: list[list[Row]] = [[{"loop": 0, "idle_intervals": numbers}] for _, numbers in fired]
+        rows: list[list[Row]] = [[{"loop": 0, "idle_intervals": numbers, "share": share}] for _, numbers in fired]
         outcomes = tuple(Fired(rule=one, rows=tuple(own)) for (one, _), own in zip(fired, rows, strict=True))
         return rank(con, Evaluation(outcomes=outcomes), library(), run.loops, run.frameworks)[0]
 
@@ -41,6 +41,13 @@ def test_what_is_worth_little_beside_it_waits() -> None:
     findings = found((rule("A01", after=("B01",)), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]), (rule("B01"), [0, 1]))
     assert codes(findings) == ["A01", "B01"]
     assert findings[0].after == ()
+
+
+def test_what_is_worth_at_least_so_much_counts_by_what_its_rows_show() -> None:
+    needs, needed = rule("A01", after=("B01",)), rule("B01", price={**EXPECTED["price"], "kind": "lower_bound"})
+    case = program()
+    assert codes(found((needs, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]), (needed, [0]), case=case)) == ["A01", "B01"]
+    assert codes(found((needs, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]), (needed, [0]), case=case, share=0.5)) == ["B01", "A01"]
 
 
 def test_what_says_more_of_the_same_time_comes_first() -> None:

@@ -200,10 +200,17 @@ from (
   ('12.0', 256, 4, 1024, 512, 128)
 ) as peaks(cc, fp32, fp64, tensor16, tensor32, shared_bytes);
 
+-- Whether a kernel of Numba's takes arrays of 64-bit and of 32-bit numbers: what meets the first becomes 64-bit.
+create macro mixes_precisions(name) as
+  regexp_matches(name, '\[abi:v1|^cudapy')
+    and regexp_matches(name, 'Array<(double|complex128)\b')
+    and regexp_matches(name, 'Array<(float|complex64)\b');
+
 -- Whether a kernel's name says that it computes on 64-bit floating-point numbers, and on no shorter ones but to make
 -- 64-bit ones of them.
 create macro in_double(name) as
   widens(name)
+    or mixes_precisions(name)
     or regexp_matches(name, '\bdouble[234]?\b|f64f64|(_|\b)[dz]\d*gem[mv]|(_|\b)(float64|complex128)(_|\b)')
     and not in_single(name);
 
@@ -213,7 +220,7 @@ create macro widens(name) as regexp_matches(name, '^cupy_\w+__\w*(float(16|32)|c
 
 -- Whether a kernel's name says that an operation met both 64-bit numbers and shorter ones, which it made longer: no
 -- conversion that was asked for.
-create macro promotes(name) as widens(name) and not starts_with(name, 'cupy_copy__');
+create macro promotes(name) as widens(name) and not starts_with(name, 'cupy_copy__') or mixes_precisions(name);
 
 -- Whether a kernel's name says that it computes on 32-bit floating-point numbers or shorter ones.
 create macro in_single(name) as
@@ -222,7 +229,8 @@ create macro in_single(name) as
     '\b(float[234]?|half|__half|bfloat16|BFloat16|Half)\b|f32f32|f16f16|[sc]gemm|'
     '(_|\b)(float32|float16|complex64)(_|\b)'
   )
-    and not widens(name);
+    and not widens(name)
+    and not mixes_precisions(name);
 
 -- Whether a kernel is one pass of a grouped (foreach) operation of PyTorch over whole arrays. Those that compute a
 -- norm,

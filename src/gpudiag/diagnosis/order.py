@@ -16,7 +16,7 @@ from gpudiag.diagnosis import time_tree
 from gpudiag.model import SEVERITIES
 from gpudiag.replay import bounds
 from gpudiag.replay.gains import AppliedFixes, GainCalculator
-from gpudiag.replay.priced_finding import PricedFinding
+from gpudiag.replay.priced_finding import PricedFinding, summed
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -84,7 +84,7 @@ def _first_to_fix(best: PricedFinding, left: Sequence[PricedFinding], settings: 
         if item.key == best.key
         and not item.untested
         and (
-            (item.rule.code in best.rule.after and item.share >= settings["first_share"] * best.share)
+            (item.rule.code in best.rule.after and _seen(item) >= settings["first_share"] * best.share)
             or (item.rule.code in best.rule.behind and item.share >= best.share)
         )
     ]
@@ -92,6 +92,12 @@ def _first_to_fix(best: PricedFinding, left: Sequence[PricedFinding], settings: 
         return best
     first = max(needed, key=lambda item: (item.share, item.rule.code))
     return _first_to_fix(first, [item for item in left if item is not best], settings)
+
+
+def _seen(item: PricedFinding) -> float:
+    """The part of its loop that a fix removes; where that is at least so much, what its rows account for if more."""
+    least = item.rule.price is not None and item.rule.price.kind == "lower_bound"
+    return max(item.share, min(1.0, summed(item.rows, "share"))) if least else item.share
 
 
 def _of_the_rest(ledger: GainCalculator, item: PricedFinding, taken: AppliedFixes) -> float:

@@ -200,10 +200,12 @@ from (
   ('12.0', 256, 4, 1024, 512, 128)
 ) as peaks(cc, fp32, fp64, tensor16, tensor32, shared_bytes);
 
--- Whether a kernel of Numba's takes arrays of 64-bit and of 32-bit numbers: what meets the first becomes 64-bit.
+-- Whether a kernel of Numba's takes arrays of 64-bit and of 32-bit numbers: what meets the first becomes 64-bit. An
+-- array
+-- of 64-bit numbers with one dimension may hold sums, which need them.
 create macro mixes_precisions(name) as
   regexp_matches(name, '\[abi:v1|^cudapy')
-    and regexp_matches(name, 'Array<(double|complex128)\b')
+    and regexp_matches(name, 'Array<(double|complex128), \(int\)[2-9]')
     and regexp_matches(name, 'Array<(float|complex64)\b');
 
 -- Whether a kernel's name says that it computes on 64-bit floating-point numbers, and on no shorter ones but to make

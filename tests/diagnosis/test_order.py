@@ -43,7 +43,7 @@ def test_what_is_worth_little_beside_it_waits() -> None:
     assert findings[0].after == ()
 
 
-def test_what_is_worth_at_least_so_much_counts_by_what_its_rows_show() -> None:
+def test_a_least_gain_counts_by_what_its_rows_show() -> None:
     needs, needed = rule("A01", after=("B01",)), rule("B01", price={**EXPECTED["price"], "kind": "lower_bound"})
     case = program()
     assert codes(found((needs, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]), (needed, [0]), case=case)) == ["A01", "B01"]

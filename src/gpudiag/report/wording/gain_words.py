@@ -152,8 +152,9 @@ def together(findings: Sequence[Finding], loops: Mapping[int, Loop]) -> str:
     before, after = duration(now), duration(gain.cumulative_after_ms)
     if before == after:
         return ""
-    bounded = any(one.gain.kind == "upper_bound" for one in counted)
-    how = "at best" if bounded else "perhaps" if any(one.gain.uncertain for one in counted) else "about"
+    kinds = {one.gain.kind for one in counted}
+    unsure = kinds != {"expected"} or any(one.gain.uncertain for one in counted)  # only bounds alone make a bound
+    how = "at best" if kinds == {"upper_bound"} else "perhaps" if unsure else "about"
     of = _whole(last, loops)
     subject = of if of == WHOLE or len(loops) == 1 else f"an iteration of {of}"
     fixed = _named([one.rank for one in counted], len(findings))

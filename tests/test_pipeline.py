@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from captures import report_of
-from evaluation.corpus import CAPTURES
+from evaluation.corpus import CAPTURES, ROOT
 from evaluation.packed import recording
 from gpudiag.errors import GpudiagError
 from gpudiag.model import Report
@@ -138,3 +138,9 @@ def test_a_saved_report_is_read_alone(tmp_path: Path) -> None:
     (tmp_path / "c.json").write_text('{"rate": 1}')
     with pytest.raises(GpudiagError, match=r"c\.json is JSON, but neither a trace .* nor a report of gpudiag"):
         report([tmp_path / "a.sqlite", tmp_path / "c.json"])
+
+
+@pytest.mark.parametrize(("name", "missed"), [("cg_solver.none", False), ("cupy_images.none", True)])
+def test_a_profile_of_python_is_missed_in_python_alone(name: str, missed: bool) -> None:
+    report = report_of(recording(ROOT / "fixtures/wild/captures" / name))
+    assert ("H11" in {item.code for item in report.not_evaluated}) is missed

@@ -200,9 +200,8 @@ from (
   ('12.0', 256, 4, 1024, 512, 128)
 ) as peaks(cc, fp32, fp64, tensor16, tensor32, shared_bytes);
 
--- Whether a kernel of Numba's takes arrays of 64-bit and of 32-bit numbers: what meets the first becomes 64-bit. An
--- array
--- of 64-bit numbers with one dimension may hold sums, which need them.
+-- Whether a kernel of Numba's takes arrays of 64-bit and of 32-bit numbers: what meets the first becomes 64-bit.
+-- One dimension of 64-bit numbers may hold sums, which need them.
 create macro mixes_precisions(name) as
   regexp_matches(name, '\[abi:v1|^cudapy')
     and regexp_matches(name, 'Array<(double|complex128), \(int\)[2-9]')

@@ -17,7 +17,7 @@ from gpudiag.library.load import load
 from gpudiag.model import Finding, Report
 from gpudiag.pipeline import build_report
 from gpudiag.prepare import prepare
-from gpudiag.replay import estimate, graph, overhead, simulate, trace
+from gpudiag.replay import graph, loop_model, overhead, simulate, trace
 from gpudiag.store import database
 
 Connection = duckdb.DuckDBPyConnection
@@ -202,7 +202,7 @@ def _recording_cost(
     """Return the profiler's cost by the unprofiled time; nothing where the host does not set the pace."""
     if not report.run.loops:
         return {}
-    found, _ = estimate.model(con, report.run.loops[0].id, settings, unprofiled_ms * 1e6)
+    found, _ = loop_model.model(con, report.run.loops[0].id, settings, unprofiled_ms * 1e6)
     if found is None or found.guesses[0][0] == overhead.plausible(settings)[0]:
         return {}
     return {"call_ns": found.guesses[0][0].per_call, "driver": found.guesses[0][0].driver}

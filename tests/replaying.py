@@ -14,8 +14,8 @@ from gpudiag.model import Rule
 from gpudiag.replay import graph, trace
 from gpudiag.replay.edges.edge_list import EdgeKind
 from gpudiag.replay.edits import registry
-from gpudiag.replay.estimate import LoopModel
 from gpudiag.replay.graph import Graph
+from gpudiag.replay.loop_model import LoopModel
 from gpudiag.replay.simulate import length, replay
 from gpudiag.replay.trace import Calls, Floats, LoopTrace, Ops, Window
 from timelines import Case, library, opened

@@ -152,8 +152,8 @@ def test_a_gain_beyond_its_leaf_has_a_reason() -> None:
         tree = report.run.loops[0].tree
         for finding in (finding for finding in report.findings if finding.leaf):
             assert (finding.also is not None) == (finding.gain.share - tree[finding.leaf or ""].share > most)
-            reasons.add(finding.also is not None)
-    assert reasons == {True, False}
+            reasons.add(finding.also)
+    assert reasons >= {"profiler", "host_ahead", None}  # a longer part of a shorter iteration is no second effect
 
 
 @pytest.mark.capture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpudiag.replay import simulate
+from gpudiag.replay import estimate, simulate
 from replaying import fixed, graph_of, loop_model, rule, settings
 from timelines import Case, iterations
 
@@ -56,9 +56,9 @@ def test_a_stretch_promises_no_more_than_its_loop() -> None:
     with loop_model(case, replay_workers=100) as model:
         chosen = model.select(wanted, [{"api_calls": fetched}])
         assert chosen is not None
-        assert model.price(wanted, chosen).expected < 0.5
+        assert estimate.price(model, wanted, chosen).expected < 0.5
         model.computing = 0.9  # of the loop, of which the rows are a stretch
-        price = model.price(wanted, chosen)
+        price = estimate.price(model, wanted, chosen)
     assert 0.85 < price.low <= price.expected < 0.95
 
 

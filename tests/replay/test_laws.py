@@ -16,8 +16,8 @@ from gpudiag.replay import bounds, compiled, simulate
 from gpudiag.replay.edges.edge_list import NEVER
 from gpudiag.replay.edited_graph import EditedGraph, EditTargets
 from gpudiag.replay.edits import registry
-from gpudiag.replay.estimate import LoopModel
 from gpudiag.replay.graph import Graph
+from gpudiag.replay.loop_model import LoopModel
 from gpudiag.replay.simulate import length, replay
 from gpudiag.replay.trace import Floats
 from random_timelines import LAW

@@ -168,7 +168,10 @@ def placed(
             claimed = by_leaf(con, item.loop.id, item.claim)
             if (leaf := _main_leaf(claimed, item)) in trees[item.loop.id]:
                 held = max(trees[item.loop.id][leaf].share, math.fsum(claimed.values()) / item.total_ns)
-                update = {"leaf": leaf, "also": _also(item) if finding.gain.share - held > least else None}
+                update = {
+                    "leaf": leaf,
+                    "also": _also(item, held + least) if finding.gain.share - held > least else None,
+                }
         found.append(finding.model_copy(update=update))
     return found
 
@@ -179,8 +182,12 @@ def _main_leaf(claimed: Mapping[str, float], item: PricedFinding) -> str:
     return leaf if leaf and 2 * claimed[leaf] >= math.fsum(item.claim.values()) else ""
 
 
-def _also(item: PricedFinding) -> Also | None:
-    """Return what else a fix shortens: of a job of ranks their waits, else what its last edit that says so does."""
+def _also(item: PricedFinding, share: float) -> Also | None:
+    """Return why a fix saves more than this share: nothing else, but that profiling makes an iteration longer; of a job
+    of ranks their waits; else what its last edit that says so shortens.
+    """
+    if item.price and 1 - item.price.recorded <= share:
+        return "profiler"
     if item.model and item.model.meet:
         return "ranks"
     price = item.rule.price

@@ -138,7 +138,7 @@ LEAVES: Mapping[str, LeafWords] = {
 """The time tree's leaves in the order of the report: disjoint, and all of a loop's time. See the view `loop_tree`."""
 
 
-Also = Literal["host_ahead", "host_work", "copies", "calls", "followers", "launches", "ranks"]
+Also = Literal["host_ahead", "host_work", "copies", "calls", "followers", "launches", "ranks", "profiler"]
 ALSO: Mapping[Also, str] = {
     "host_ahead": "the host then submits its next work sooner",
     "host_work": "the host's work for it goes too",
@@ -147,6 +147,7 @@ ALSO: Mapping[Also, str] = {
     "followers": "what waits for the copies starts earlier",
     "launches": "the launches go too",
     "ranks": "the other ranks then wait less",
+    "profiler": "an iteration is shorter without the profiler, and this time a larger part of it",
 }
 """What a fix shortens besides the time that its finding's rows show."""
 

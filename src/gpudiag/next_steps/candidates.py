@@ -14,8 +14,8 @@ from gpudiag.model import Finding, Loop, Price, Row, Rule, Run
 from gpudiag.replay.edited_graph import EditedGraph
 from gpudiag.replay.edits import registry
 from gpudiag.replay.edits.kernel_time import SHRINK_KERNEL
-from gpudiag.replay.estimate import LoopModel
 from gpudiag.replay.gains import GainCalculator
+from gpudiag.replay.loop_model import LoopModel
 from gpudiag.store import query
 
 Connection = duckdb.DuckDBPyConnection

@@ -1,22 +1,16 @@
-"""The gain of a finding: the loop replayed with its edits, for each scenario of what the profiler cost."""
+"""The gain of a finding: the loop replayed with its edits, for each guess of what the profiler cost."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
-import duckdb
 import numpy as np
 
-from gpudiag.model import Edit, Row, Rule
-from gpudiag.replay import bounds, collectives, graph, overhead, simulate, trace
-from gpudiag.replay.edited_graph import EditedGraph, EditTargets, with_edges
+from gpudiag.model import Edit, Rule
+from gpudiag.replay.edited_graph import EditTargets
 from gpudiag.replay.edits import registry
-from gpudiag.replay.edits.targets import targets_of
-from gpudiag.replay.trace import Floats
-
-Connection = duckdb.DuckDBPyConnection
+from gpudiag.replay.loop_model import LoopModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +19,7 @@ class Estimate:
 
     proven: what a rule that promises a bound may print: the shortest possible length for *at most*, the longest of
     all guesses for *at least*.
+    recorded: the expected length again, as if recording cost nothing.
     settled: the expected length again, from the end of the first iteration on, where the profiler slowed the host
     several times: a loop of few iterations otherwise begins with the time that its first launch took.
     """
@@ -33,267 +28,59 @@ class Estimate:
     low: float
     high: float
     proven: float | None = None
+    recorded: float = 1.0
     settled: float | None = None
 
 
-@dataclass(slots=True)
-class _Part:
-    """One process of the loop under one profiler overhead: the unedited length and what the fixes so far made of it."""
-
-    base_ns: float
-    edited: EditedGraph
+def price(model: LoopModel, rule: Rule, chosen: Sequence[EditTargets]) -> Estimate:
+    """The loop with the finding fixed, over its length now."""
+    found = _estimate(model, rule, chosen)
+    return replace(found, settled=model.settled(rule, chosen)) if model.slowed else found
 
 
-class LoopModel:
-    """A loop that can be replayed."""
-
-    def __init__(
-        self,
-        con: Connection,
-        graphs: Sequence[graph.Graph],
-        settings: Mapping[str, float],
-        unprofiled_ns: float | None,
-        meet: collectives.Rendezvous | None = None,
-        computing: float | None = None,
-    ) -> None:
-        """computing: the part of the recorded loop in which it computes, where the graphs hold only a stretch of it."""
-        self.con, self.settings, self.meet, self.computing = con, settings, meet, computing
-        self.graphs = collectives.without_waiting(graphs, meet) if meet else list(graphs)
-        slowed = overhead.with_stacks(con) if unprofiled_ns is None else frozenset()
-        self.slowed = any(one.record.window.process in slowed for one in graphs)
-        if unprofiled_ns is None:
-            guesses = overhead.guesses(con, [one.record.window.process for one in graphs], settings)
-        else:
-            guesses = [tuple(overhead.solve(g, unprofiled_ns * g.iterations, settings) for g in graphs)]
-        self.guesses = guesses
-        self.start = [self._parts(guess) for guess in guesses]
-        reached = sum(part.base_ns for part in self.start[0])
-        wanted = (unprofiled_ns or 0.0) * sum(one.iterations for one in graphs)
-        self.unexplained = reached / wanted - 1 if wanted else 0.0  # by which part the given time is missed
-
-    def _parts(self, guess: Sequence[overhead.Calibration]) -> list[_Part]:
-        pairs = zip(self.graphs, guess, strict=True)
-        edited_graphs = [EditedGraph.of(one, calibration.durations(one), self.settings) for one, calibration in pairs]
-        return [_Part(*part) for part in zip(self._lengths(edited_graphs), edited_graphs, strict=True)]
-
-    def _lengths(self, edited_graphs: Sequence[EditedGraph]) -> list[float]:
-        """Return how long each process takes (ns)."""
-        return [max(simulate.length(edited.graph, end), edited.at_least) for edited, end in self.ends(edited_graphs)]
-
-    def ends(self, edited_graphs: Sequence[EditedGraph]) -> list[tuple[EditedGraph, Floats]]:
-        """Each process's edited graph, with the edges that its edits added, and the end of each of its nodes (ns);
-        ranks of one job wait for one another.
-        """
-        ready = [with_edges(edited) if edited.added else (edited.graph, edited) for edited in edited_graphs]
-        graphs = [one for one, _ in ready]
-        if self.meet:
-            times = [[getattr(d, name) for _, d in ready] for name in ("duration", "lag", "release")]
-            found = collectives.ends(graphs, times[0], times[1], times[2], self.meet)
-        else:
-            found = [simulate.replay(one, d.duration, d.lag, d.release) for one, d in ready]
-        return [(edited, end) for (_, edited), end in zip(ready, found, strict=True)]
-
-    def _edited(
-        self,
-        edited_graphs: list[EditedGraph],
-        variant: Sequence[Edit],
-        chosen: Sequence[EditTargets],
-        *,
-        shared: bool = False,
-    ) -> list[EditedGraph]:
-        """Change the graphs as the fix would. shared: ranks are balanced by moving work, not by removing it."""
-        for edited, selection in zip(edited_graphs, chosen, strict=True):
-            registry.apply(edited, variant, selection)
-        for edit in registry.of(variant):
-            if edit.across_ranks and self.meet:
-                edit.across_ranks(edited_graphs, self.meet, shared)
-        return edited_graphs
-
-    def select(self, rule: Rule, rows: Sequence[Row]) -> list[EditTargets] | None:
-        """Return the finding's targets in each process; None when the replay cannot price it."""
-        price = rule.price
-        if price is None or price.on is None or price.on == "ranges":
-            return None
-        edits = registry.of(price.best)
-        if not all(edit.priced for edit in edits):
-            return None
-        chosen = [targets_of(self.con, price, rows, one.record) for one in self.graphs]
-        if any(edit.across_ranks for edit in edits):
-            return chosen if self.meet else None
-        return chosen if any(len(c.calls) + len(c.ops) + len(c.segments) for c in chosen) else None
-
-    def price(self, rule: Rule, chosen: Sequence[EditTargets]) -> Estimate:
-        """The loop with the finding fixed, over its length now."""
-        found = self._estimate(rule, chosen)
-        return replace(found, settled=self._settled(rule, chosen)) if self.slowed else found
-
-    def _estimate(self, rule: Rule, chosen: Sequence[EditTargets]) -> Estimate:
-        assert rule.price is not None
-        cautious, usual, best = rule.price.low, rule.price.expected or rule.price.best, rule.price.best
-        margin = self.settings["replay_margin" if len(self.start) == 1 else "replay_blind_margin"]
-        # What a rule says of a kernel ends at the hardware's limit, which no doubt passes.
-        measured = rule.price.on == "profiles" or (
-            rule.price.kind == "upper_bound" and all(edit.rewrites_kernel for edit in registry.of(best))
-        )
-        found: list[tuple[float, float]] = []  # the first is the usual fix under the usual guess
-        for number in range(len(self.start)):
-            for variant in dict.fromkeys((usual, cautious or usual, best)):
-                spread = self._spread(variant, chosen) if rule.price.kind == "expected" else [chosen]
-                found += [self._ratio(number, variant, each) for each in spread]
-                if any(edit.across_ranks for edit in registry.of(variant)):
-                    found.append(self._ratio(number, variant, chosen, shared=True))
-        expected = found[0][0]
-        margin *= 0.0 if measured else min(1.0, (1 - expected) / self.settings["replay_whole_doubt"])
-        # No fix makes the loop shorter than the work that it leaves to the busiest engine.
-        if rule.price.kind != "expected":  # a bound's doubt is in proportion to what it promises
-            doubt = 1.0 if measured else 1 + self.settings["replay_bound_margin"]
-            low = min(max(0.0, 1 - (1 - part) * doubt, least) for part, least in found)
-            if rule.price.kind == "lower_bound":
-                return Estimate(expected, low, 1.0, max(part for part, _ in found))
-            shortest = (self._shortest(number, best, chosen) for number in range(len(self.start)))
-            return Estimate(expected, low, 1.0, min(low, max(min(shortest), min(least for _, least in found))))
-        least_apart = 1 - self.settings["replay_same"]  # kernels of two runs differ by as much
-        low = min(max(part * (1 - margin), least * least_apart) for part, least in found)
-        return Estimate(expected, min(low, expected), min(max(part for part, _ in found) * (1 + margin), 1.0))
-
-    def _spread(self, variant: Sequence[Edit], chosen: Sequence[EditTargets]) -> list[Sequence[EditTargets]]:
-        """The selections; where kernels get faster also with the least and the most that the rule expects of it.
-
-        Where the rule says only what is likely, a timeline can only guess how far that is off.
-        """
-        if not registry.rewrites(variant):
-            return [chosen]
-        if any(len(c.least) and ((c.least < c.recoverable) | (c.most > c.recoverable)).any() for c in chosen):
-            return [chosen, *([replace(c, recoverable=getattr(c, end)) for c in chosen] for end in ("least", "most"))]
-        spread = self.settings["replay_kernel_spread"]
-        factors = (1.0, 1 / spread, spread)
-        return [
-            [replace(c, recoverable=1 - np.minimum(1.0, (1 - c.recoverable) * factor)) for c in chosen]
-            for factor in factors
-        ]
-
-    def fixed(
-        self, rule: Rule, chosen: Sequence[EditTargets], before: Sequence[EditedGraph] | None
-    ) -> list[EditedGraph]:
-        """The graphs after this fix, on top of the fixes before it."""
-        assert rule.price is not None
-        edited_graphs = [edited.copy() for edited in (before or [part.edited for part in self.start[0]])]
-        return self._edited(edited_graphs, rule.price.expected or rule.price.best, chosen)
-
-    def _settled(self, rule: Rule, chosen: Sequence[EditTargets]) -> float:
-        """The loop with the usual fix, over its length now, both after their first iterations."""
-        before = self._unedited_settled
-        return min(1.0, self._after_first(self.fixed(rule, chosen, None)) / before) if before > 0 else 1.0
-
-    @cached_property
-    def _unedited_settled(self) -> float:
-        return self._after_first([part.edited for part in self.start[0]])
-
-    def _after_first(self, edited_graphs: Sequence[EditedGraph]) -> float:
-        ends = self.ends(edited_graphs)
-        return sum(simulate.after_first(edited.graph, end, edited.at_least) for edited, end in ends)
-
-    def remaining(self, edited_graphs: Sequence[EditedGraph], *, moved: bool = False) -> float:
-        """The length of edited graphs over the unedited one. moved: kernels may run beside those they followed."""
-        left = self._of_loop(0, sum(self._lengths(edited_graphs)))
-        return left if moved else max(left, self.least(edited_graphs))
-
-    def _of_loop(self, number: int, after: float) -> float:
-        """The length of the loop over its length now, where what was replayed takes so long after a fix (ns).
-
-        A stretch may be idle for longer than the loop: what a fix saves of that is taken as a part of the loop's.
-        """
-        parts = self.start[number]
-        total = sum(part.base_ns for part in parts)
-        if total <= 0:
-            return 1.0
-        idle = total - sum(self._busy(part.edited) for part in parts)
-        if self.computing is None or not 0 < total - after <= idle:
-            return after / total
-        computing = self.computing * sum(one.length for one in self.graphs)
-        return 1 - (total - after) / idle * max(0.0, 1 - computing / total)
-
-    def least(self, edited_graphs: Sequence[EditedGraph]) -> float:
-        """Return what the busiest engine of the edited graphs needs, over the unedited length."""
-        total = sum(part.base_ns for part in self.start[0])
-        return min(1.0, sum(map(self._busy, edited_graphs)) / total) if total > 0 else 0.0
-
-    def _busy(self, edited: EditedGraph) -> float:
-        """The work of the busiest engine (ns): a GPU's kernels, where they overlapped as they did, or one direction's
-        copies.
-        """
-        ops = edited.graph.record.ops
-        needed = edited.duration[edited.graph.op]
-        most = 0.0
-        for device in np.unique(ops.device):
-            kernels = (ops.device == device) & (ops.kind == 0)
-            together = simulate.union(ops.start[kernels], ops.end[kernels]) / max(
-                float((ops.end - ops.start)[kernels].sum()), 1.0
-            )
-            engines = [needed[(ops.device == device) & (ops.direction == direction)].sum() for direction in (1, 2)]
-            most = max(most, float(needed[kernels].sum()) * min(1.0, together), *map(float, engines))
-        return most
-
-    def _shortest(self, number: int, variant: Sequence[Edit], chosen: Sequence[EditTargets]) -> float:
-        """The length that no way to make these edits goes below, over the unedited one."""
-        parts = self.start[number]
-        before = self.ends([part.edited for part in parts])
-        after = self._edited([part.edited.copy() for part in parts], variant, chosen)
-        found = [bounds.removable(graph, end, one) for (graph, end), one in zip(before, after, strict=True)]
-        if self.meet:  # what one rank saves, all that wait for it may
-            found = [(start - late, end - late) for (start, end), late in zip(found, self.meet.offset, strict=True)]
-            saved = len(parts) * bounds.covered(found)
-        else:
-            saved = sum(bounds.covered([one]) for one in found)
-        return max(0.0, self._of_loop(number, sum(part.base_ns for part in parts) - saved))
-
-    def _ratio(
-        self, number: int, variant: Sequence[Edit], chosen: Sequence[EditTargets], *, shared: bool = False
-    ) -> tuple[float, float]:
-        """The edited length over the unedited one, and what the busiest engine alone would need."""
-        parts = self.start[number]
-        edited_graphs = self._edited([part.edited.copy() for part in parts], variant, chosen, shared=shared)
-        after, least = self._of_loop(number, sum(self._lengths(edited_graphs))), 0.0
-        if not registry.rewrites(variant):  # what a rewritten kernel takes is a guess
-            least = self._of_loop(number, sum(map(self._busy, edited_graphs)))
-        # Kernels that fill the GPU do not run side by side because nothing keeps them apart any more.
-        return min(1.0, after if registry.moves(variant) else max(after, least)), min(1.0, least)
+def _estimate(model: LoopModel, rule: Rule, chosen: Sequence[EditTargets]) -> Estimate:
+    assert rule.price is not None
+    cautious, usual, best = rule.price.low, rule.price.expected or rule.price.best, rule.price.best
+    margin = model.settings["replay_margin" if len(model.start) == 1 else "replay_blind_margin"]
+    # What a rule says of a kernel ends at the hardware's limit, which no doubt passes.
+    measured = rule.price.on == "profiles" or (
+        rule.price.kind == "upper_bound" and all(edit.rewrites_kernel for edit in registry.of(best))
+    )
+    factor = model.settings["replay_kernel_spread"]
+    found: list[tuple[float, float]] = []  # the first is the usual fix under the usual guess
+    for number in range(len(model.start)):
+        for variant in dict.fromkeys((usual, cautious or usual, best)):
+            spread = _spread(factor, variant, chosen) if rule.price.kind == "expected" else [chosen]
+            found += [model.ratio(number, variant, each) for each in spread]
+            if any(edit.across_ranks for edit in registry.of(variant)):
+                found.append(model.ratio(number, variant, chosen, shared=True))
+    expected, recorded = found[0][0], found[len(found) // len(model.start) % len(found)][0]
+    margin *= 0.0 if measured else min(1.0, (1 - expected) / model.settings["replay_whole_doubt"])
+    # No fix makes the loop shorter than the work that it leaves to the busiest engine.
+    if rule.price.kind != "expected":  # a bound's doubt is in proportion to what it promises
+        doubt = 1.0 if measured else 1 + model.settings["replay_bound_margin"]
+        low = min(max(0.0, 1 - (1 - part) * doubt, least) for part, least in found)
+        if rule.price.kind == "lower_bound":
+            return Estimate(expected, low, 1.0, max(part for part, _ in found), recorded)
+        shortest = (model.shortest(number, best, chosen) for number in range(len(model.start)))
+        proven = min(low, max(min(shortest), min(least for _, least in found)))
+        return Estimate(expected, low, 1.0, proven, recorded)
+    least_apart = 1 - model.settings["replay_same"]  # kernels of two runs differ by as much
+    low = min(max(part * (1 - margin), least * least_apart) for part, least in found)
+    high = min(max(part for part, _ in found) * (1 + margin), 1.0)
+    return Estimate(expected, min(low, expected), high, None, recorded)
 
 
-def model(
-    con: Connection, loop: int, settings: Mapping[str, float], unprofiled_ns: float | None
-) -> tuple[LoopModel | None, simulate.Doubt | None]:
-    """Return the loop's replay, or why it is not believed; neither where there is nothing to replay."""
-    graphs = []
-    for window in trace.windows(con, loop, settings["replay_min_cover"]):
-        found = trace.read(con, window)
-        if len(found.calls) and len(found.ops):
-            graphs.append(graph.build(found, settings))
-    if not graphs:
-        return None, None
-    recorded = sum(one.length for one in graphs)
-    meet = collectives.rendezvous(con, graphs)
-    alone = collectives.without_waiting(graphs, meet) if meet else graphs
-    ends = collectives.as_recorded(alone, meet) if meet else [simulate.replay(one) for one in graphs]
-    off = sum(simulate.length(one, end) for one, end in zip(alone, ends, strict=True)) / recorded - 1
-    if abs(off) > settings["replay_abstain"]:
-        return None, simulate.Doubt("missed", off)
-    if doubt := simulate.held(graphs, settings):
-        return None, doubt
-    computing = _computing(con, loop, sum(one.iterations for one in graphs))
-    fitted = LoopModel(con, graphs, settings, unprofiled_ns, meet, computing)
-    if abs(fitted.unexplained) > settings["replay_abstain"]:
-        return None, simulate.Doubt("missed", fitted.unexplained)
-    return fitted, None
+def _spread(factor: float, variant: Sequence[Edit], chosen: Sequence[EditTargets]) -> list[Sequence[EditTargets]]:
+    """The selections; where kernels get faster also with the least and the most that the rule expects of it.
 
-
-def _computing(con: Connection, loop: int, replayed: int) -> float | None:
-    """Return the part of a loop in which it computes; None where all of its iterations are replayed."""
-    row = con.execute(
-        """
-        select f.iterations, b.share from loop_facts f
-        left join loop_budget b on b.loop = f.loop and b.category = 'compute' where f.loop = ?
-        """,
-        [loop],
-    ).fetchone()
-    return row[1] or 0.0 if row and replayed < row[0] else None
+    Where the rule says only what is likely, a timeline can only guess how far that is off.
+    """
+    if not registry.rewrites(variant):
+        return [chosen]
+    if any(len(c.least) and ((c.least < c.recoverable) | (c.most > c.recoverable)).any() for c in chosen):
+        return [chosen, *([replace(c, recoverable=getattr(c, end)) for c in chosen] for end in ("least", "most"))]
+    return [
+        [replace(c, recoverable=1 - np.minimum(1.0, (1 - c.recoverable) * times)) for c in chosen]
+        for times in (1.0, 1 / factor, factor)
+    ]

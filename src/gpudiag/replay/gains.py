@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 import duckdb
 
 from gpudiag.model import Basis, Gain, GainKind, Guess, Loop, RemedyGain, Row, Rule
-from gpudiag.replay import bounds
+from gpudiag.replay import bounds, estimate
 from gpudiag.replay.edited_graph import EditedGraph
-from gpudiag.replay.estimate import LoopModel, model
+from gpudiag.replay.loop_model import LoopModel, model
 from gpudiag.replay.priced_finding import PricedFinding, summed
 from gpudiag.replay.simulate import Doubt
 
@@ -60,7 +60,7 @@ class GainCalculator:
         item.model, _ = self.model(loop)
         item.chosen = item.model.select(rule, proven) if item.model else None
         if item.model and item.chosen:
-            item.price = item.model.price(rule, item.chosen)
+            item.price = estimate.price(item.model, rule, item.chosen)
         return item
 
     def of_remedies(self, item: PricedFinding) -> dict[str, RemedyGain]:
@@ -72,7 +72,7 @@ class GainCalculator:
         found = {}
         for remedy, edits in price.remedies.items():
             own = price.model_copy(update={"low": (), "expected": edits, "high": (), "remedies": {}})
-            worth = item.model.price(item.rule.model_copy(update={"price": own}), item.chosen)
+            worth = estimate.price(item.model, item.rule.model_copy(update={"price": own}), item.chosen)
             after, low, high = (before * part for part in (worth.expected, worth.low, worth.high))
             found[remedy] = RemedyGain(
                 before_ms=before, after_ms=after, low_ms=low, high_ms=high, share=1 - worth.expected

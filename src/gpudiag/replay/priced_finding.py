@@ -10,7 +10,8 @@ from gpudiag.model import Loop, Row, Rule
 from gpudiag.replay import bounds
 from gpudiag.replay.edited_graph import EditTargets
 from gpudiag.replay.edits import registry
-from gpudiag.replay.estimate import Estimate, LoopModel
+from gpudiag.replay.estimate import Estimate
+from gpudiag.replay.loop_model import LoopModel
 
 
 @dataclass(slots=True, eq=False)

@@ -125,6 +125,21 @@ def test_a_busy_loop_needs_no_replay_to_be_healthy() -> None:
             assert verdicts.verdict(con, run, (), settings, (), missed).state == state
 
 
+def mostly_in_graphs() -> Case:
+    """Iterations of 1,000 of which a graph that was recorded whole takes 880, a kernel before it the rest."""
+    case = launched(20, 1000, ("head()", 0, 5, 110), ("graph()", 10, 116, 880))
+    case["nvtx_range"] = [{"name": "iter", "start": 0, "duration": 999, "repeat": 20, "every": 1000}]
+    case["api_call"][1]["name"], case["gpu_op"][1] = "cudaGraphLaunch", {**case["gpu_op"][1], "kind": "graph"}
+    return case
+
+
+def test_kernels_inside_graphs_are_not_called_fast() -> None:
+    verdict = judged(mostly_in_graphs())[1]
+    assert verdict.state == "healthy"
+    assert "88 % of it runs inside CUDA graphs, whose kernels were not recorded" in verdict.text
+    assert "head" not in verdict.text
+
+
 def standing_still(pause: int) -> Case:
     """Two stretches of 20 iterations with a pause of the host between them (µs)."""
     case = launched(20, 1000, ("a()", 0, 5, 995))

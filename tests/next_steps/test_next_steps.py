@@ -143,6 +143,22 @@ def test_a_loop_that_is_held_is_not_said_to_be_fine(kernels: int, state: str, mo
         assert "what sets its pace was not recorded" in steps.text
 
 
+def test_graphs_that_hide_more_than_a_kernel_shows_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = launched(20, 1000, ("head()", 0, 5, 230), ("graph()", 10, 236, 760))
+    case["api_call"][1]["name"], case["gpu_op"][1] = "cudaGraphLaunch", {**case["gpu_op"][1], "kind": "graph"}
+    waits = {"name": "cudaDeviceSynchronize", "start": 20, "duration": 977, "repeat": 20, "every": 1000}
+    case["api_call"].append({"label": "wait", **waits})
+    with database.create(small=True) as con:
+        fill(con, {"iteration": [iterations(20, 1000)], **case}, library())
+        prepare.prepare(con, library())
+        monkeypatch.setattr(prepare, "analysed", lambda _paths, _options, work: work(con, library(), None))
+        steps = planned([Path("a.sqlite")])
+    assert proposed(steps) == ["head"]
+    assert steps.text.startswith("76 % of")
+    assert "`nsys profile --cuda-graph-trace=node` records them. Worth a profile: `head`" in steps.text
+    assert not steps.notes
+
+
 def test_profiled_kernels_are_not_proposed_again() -> None:
     steps = steps_of("transpose/slow-naive.sqlite.xz", "transpose/slow-naive.raw.csv.xz")
     assert (steps.state, steps.kernels) == ("profiled", ())

@@ -10,6 +10,7 @@ import duckdb
 from gpudiag.diagnosis import iteration_time_check, loop_share, run_summary
 from gpudiag.diagnosis.kernels import MOST, few_warps
 from gpudiag.diagnosis.loop_share import computing, recorded_computing, steady_computing
+from gpudiag.diagnosis.time_tree import graph_share
 from gpudiag.model import Finding, Gain, Loop, Note, NotEvaluated, Rule, Run, Verdict
 from gpudiag.model.vocabulary import LEAVES
 from gpudiag.replay.gains import GainCalculator
@@ -212,8 +213,9 @@ def _healthy(con: Connection, run: Run, main: Loop, settings: Mapping[str, float
     if row is None or any(kernel.share_of_loop is not None for kernel in run.kernels):
         return text
     name, part = clean(row[0]), float(row[1])
-    if part < settings["min_share_bound"]:  # graphs traced as one block hide what runs in them
-        return f"{text} What runs inside its CUDA graphs was not recorded."
+    if (hidden := graph_share(con, main)) > part:
+        where = f"{pct(hidden)} of it runs inside CUDA graphs, whose kernels were not recorded"
+        return f"{text} {where}: whether they are fast it cannot tell, and `gpudiag next` says how to record them."
     other = " None of the kernels profiled runs in it." if run.kernels else ""
     return (
         f"{text}{other} Whether its kernels are fast it cannot tell; {code(name)} takes {pct(part)}"

@@ -83,12 +83,16 @@ def next_steps(
     if not chosen:
         return _nothing(con, settings, loops, first)
     files = ncu_command.files(c.name for c in chosen)
+    graphs = {c.loop.id: (c.loop, graph_share(con, c.loop)) for c in chosen}
+    hidden = [_hidden(*one) for one in graphs.values() if one[1] >= settings["min_share_bound"]]
+    if hidden and graphs[chosen[0].loop.id][1] > chosen[0].row["share"]:  # most of the work can be proposed only then
+        lead, hidden = f"{lead} {hidden[0]}".strip(), hidden[1:]
     return NextSteps(
         state="profile",
         text=f"{lead} {_choice(chosen, beside=bool(first))}".strip(),
         code=first[1].code if first else None,
         kernels=tuple(_proposal(con, settings, c, file) for c, file in zip(chosen, files, strict=True)),
-        notes=_notes(con, settings, chosen),
+        notes=(*hidden, *_notes(chosen)),
         then=ncu_command.follow_up(inputs, files, selecting),
     )
 
@@ -254,18 +258,16 @@ def _decides(row: Row) -> str:
     )
 
 
-def _notes(con: Connection, settings: Mapping[str, float], chosen: Sequence[KernelCandidate]) -> tuple[str, ...]:
-    notes = []
-    for loop in {c.loop.id: c.loop for c in chosen}.values():
-        graphs = graph_share(con, loop)
-        if graphs >= settings["min_share_bound"]:
-            notes.append(
-                f"{pct(graphs)} of {_loop_name(loop)} runs inside CUDA graphs, whose kernels were not recorded:"
-                " `nsys profile --cuda-graph-trace=node` records them."
-            )
-    if any(c.loop.processes > 1 for c in chosen):
-        notes.append(
-            "The loop runs in several processes: put ncu before the program in one of them only, since the others wait"
-            " for a process whose kernels are being measured."
-        )
-    return tuple(notes)
+def _hidden(loop: Loop, graphs: float) -> str:
+    """A sentence on this part of a loop, whose kernels are in no list of candidates."""
+    return (
+        f"{pct(graphs)} of {_loop_name(loop)} runs inside CUDA graphs, whose kernels were not recorded:"
+        " `nsys profile --cuda-graph-trace=node` records them."
+    )
+
+
+def _notes(chosen: Sequence[KernelCandidate]) -> tuple[str, ...]:
+    if all(c.loop.processes == 1 for c in chosen):
+        return ()
+    text = "The loop runs in several processes: put ncu before the program in one of them only, since the others wait"
+    return (f"{text} for a process whose kernels are being measured.",)

@@ -225,6 +225,25 @@ def test_a_validation_every_so_many_steps_ends_no_step(every: int, batches: int)
     assert float(np.median(np.diff(begins(sequence)))) == len(step)
 
 
+@pytest.mark.parametrize("every", [10, 25])
+def test_a_step_begins_after_the_validation_before_it(every: int) -> None:
+    """A validation shares its forward pass with the steps, whose own kernels lie in their middle."""
+    forward = ["memcpy:host_to_device", *[f"layer{n}" for n in range(12)]]
+    step = [*forward, "loss_grad", *[f"grad{n}" for n in range(12)], "multi_tensor_apply_kernel"]
+    validation = [*forward, "error", "memcpy:device_to_host"] * 6
+    sequence = [*step * every, *validation] * 9
+    found = begins(sequence)
+    assert len(found) == 9 * every
+    assert all(sequence[at : at + len(step)] == step for at in found)
+
+
+def test_what_follows_the_last_step_is_no_level_of_the_run() -> None:
+    step = ["input", "conv", "relu", "loss", "grad", "multi_tensor_apply_kernel"]
+    sums = ["tiny_abs", "tiny_sum", "tiny_convert", "tiny_add"] * 50
+    checked = [*step * 25, *["input", "conv", "relu"] * 9] * 6
+    assert float(np.median(np.diff(begins([*checked, *sums])))) == len(step)
+
+
 def test_a_measurement_that_uploads_zeros_to_fill_is_no_step() -> None:
     """Every forty steps a kernel adds to an array that the host made, and that is read back at once."""
     step, measured = ["move", "deposit", "blur", "blur"], ["memcpy:host_to_device", "moments", "memcpy:device_to_host"]

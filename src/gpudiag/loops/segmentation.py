@@ -41,7 +41,7 @@ def iterations(events: Submissions, settings: Settings) -> Iterator[Division]:
         best = likeliest if sample is events else _judged(events, marker, marker.positions(events), settings)
         if best:
             within = _from_pause_to_pause(_within(best, events, settings), events, settings)
-            yield _without_stump(within, len(events), settings)
+            yield _without_stump(_after_extra_work(within, events, settings), len(events), settings)
         found = [one for one in found if one not in level]
 
 
@@ -128,6 +128,30 @@ def _from_pause_to_pause(division: Division, events: Submissions, settings: Sett
     )
 
 
+def _after_extra_work(division: Division, events: Submissions, settings: Settings) -> Division:
+    """The division with its segments begun where that of a validation, which some of them hold besides, ends.
+
+    A marker in the middle of a step divides it: the rest of one step, the validation after it, the first part of the
+    next. What both kinds of segments end with is that first part, which belongs to the operations after the marker.
+    """
+    begins, size, few = division.begins, int(division.size), settings["loop_check_few"]
+    sizes = np.diff(begins)
+    long = sizes > settings["loop_size_times"] * division.size
+    places = np.flatnonzero(long[:-1] & ~long[1:] & (sizes[1:] >= size))  # a plain one follows
+    if len(places) < settings["min_iterations"]:
+        return division
+    ends = np.arange(1, size + 1)
+    unlike = events.kind[begins[places + 1][:, None] - ends] != events.kind[begins[places + 2][:, None] - ends]
+    alike = np.where(unlike.any(axis=1), unlike.argmax(axis=1), size)
+    ahead = int(np.median(alike))
+    agreed = np.count_nonzero(np.abs(alike - ahead) <= few) >= settings["loop_alike_share"] * len(alike)
+    if not (agreed and few < ahead < size):
+        return division
+    moved = begins - ahead
+    whole = moved[0] >= 0 and (events.kind[moved[0] : begins[0]] == events.kind[moved[-1] : begins[-1]]).all()
+    return replace(division, begins=moved if whole else moved[1:])
+
+
 def odd(events: Submissions, division: Division, settings: Settings) -> NDArray[np.bool_]:
     """Mark the segments that hold far more than the typical one: something else came before the next iteration."""
     sizes = np.diff(np.append(division.begins, len(events)))
@@ -171,7 +195,9 @@ def _divisions(events: Submissions, settings: Settings) -> list[Division]:
                 own = [at for other, at in group if other.call or events.roles[other.kind] not in PRODUCTS]
                 agreeing = sum(_alternate(begins, at, settings) for at in own)
                 found.append(replace(one, votes=len(group), own_votes=agreeing))
-    return found
+    # What repeats only after nearly all of the GPU's work, as a sum over a model's parameters, is no level of the rest.
+    least = (1 - settings["further_loop_share"]) * events.worked[-1]
+    return [one for one in found if events.worked[one.begins[0]] <= least] or found
 
 
 def _alternate(one: Ints, other: Ints, settings: Settings) -> bool:

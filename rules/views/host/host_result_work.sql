@@ -1,6 +1,6 @@
--- A copy around long work of the host on results of the GPU: an array is copied back, the host works for a while, and
--- launches nothing before it has. An upload between that work and the next launch may carry what came of it. Only of
--- loops in which the GPU idles long meanwhile.
+-- A copy around long work of the host on results of the GPU: an array is copied back, the host waits for it, works for
+-- a while, and launches nothing before it has. An upload between that work and the next launch may carry what came of
+-- it. Only of loops in which the GPU idles long meanwhile.
 -- materialised: three rules and an edit look it up
 --   op: the copy (references gpu_op)
 --   api_call: the call that made it
@@ -49,6 +49,15 @@ copied as (
   join numbered n on n.id = t.api_call
   where t.direction in ('device_to_host', 'host_to_device') and t.bytes > setting('staged_bytes')
 ),
+waited as (
+  select
+    n.thread,
+    n.seq,
+    n.launches
+  from host_blocking_call b
+  join numbered n on n.id = b.id
+  where b.waits
+),
 worked as (
   select
     w.*,
@@ -59,6 +68,8 @@ worked as (
   from work w
   join numbered n on n.id = w.api_call
   join copied r on r.thread = n.thread and r.launches = n.launches and r.seq < n.seq
+  -- without a wait it works on something else, or another thread on the results
+  join waited b on b.thread = n.thread and b.launches = n.launches and b.seq >= r.seq and b.seq < n.seq
   where r.direction = 'device_to_host'
   group by all
 )

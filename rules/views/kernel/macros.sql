@@ -200,12 +200,21 @@ from (
   ('12.0', 256, 4, 1024, 512, 128)
 ) as peaks(cc, fp32, fp64, tensor16, tensor32, shared_bytes);
 
--- Whether a kernel of Numba's takes arrays of 64-bit and of 32-bit numbers: what meets the first becomes 64-bit.
--- One dimension of 64-bit numbers may hold sums, which need them.
+-- Whether a template of CUDA C++ computes in double on arrays of float: its first argument says so, and none of its
+-- parameters is of 64 bits.
+create macro computes_in_double(name) as
+  regexp_matches(name, '^(void )?(\w|::)+<double\b.*>\(.*\bfloat( const)? ?\*')
+    and not regexp_matches(name, '>\(.*\bdouble\b')
+    and not contains(name, 'at::');
+
+-- Whether a kernel takes arrays of 32-bit numbers and computes on 64-bit ones: because it takes arrays of these as
+-- well,
+-- in Numba, where what meets them becomes 64-bit. One dimension of 64-bit numbers may hold sums, which need them.
 create macro mixes_precisions(name) as
   regexp_matches(name, '\[abi:v1|^cudapy')
     and regexp_matches(name, 'Array<(double|complex128), \(int\)[2-9]')
-    and regexp_matches(name, 'Array<(float|complex64)\b');
+    and regexp_matches(name, 'Array<(float|complex64)\b')
+    or computes_in_double(name);
 
 -- Whether a kernel's name says that it computes on 64-bit floating-point numbers, and on no shorter ones but to make
 -- 64-bit ones of them.

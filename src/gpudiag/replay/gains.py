@@ -6,7 +6,7 @@ One ledger serves the order, the printed gains and what is left after each fix: 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import duckdb
 
@@ -61,6 +61,9 @@ class GainCalculator:
         item.chosen = item.model.select(rule, proven) if item.model else None
         if item.model and item.chosen:
             item.price = estimate.price(item.model, rule, item.chosen)
+            if item.bounded and item.model.computing is not None:  # other stretches may lose more by it
+                least = 1 - item.part(claim)
+                item.price = replace(item.price, low=min(item.price.low, least), proven=min(item.proven, least))
         return item
 
     def of_remedies(self, item: PricedFinding) -> dict[str, RemedyGain]:

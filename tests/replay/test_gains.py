@@ -1,0 +1,35 @@
+"""What a finding gains beyond what one stretch of its loop shows. The replay is a stand-in."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import duckdb
+import pytest
+
+from gpudiag.model import Loop
+from gpudiag.replay import bounds, estimate
+from gpudiag.replay.estimate import Estimate
+from gpudiag.replay.gains import GainCalculator
+from replaying import rule
+from timelines import library
+
+
+@pytest.mark.parametrize(("computing", "left"), [(None, 0.94), (0.9, 0.7)])
+def test_a_bound_holds_for_other_stretches_than_the_replayed_one(
+    computing: float | None, left: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers that fall behind now and then starve one stretch of iterations and not the next."""
+    loop = Loop(id=0, name="step", source="period", iterations=9, iteration_ms=1.0, share_of_span=1.0)
+    wanted = rule("to_workers")
+    price: dict[str, Any] = {"kind": "upper_bound", "on": "api_calls", "high": ("to_workers",)}
+    wanted = type(wanted).model_validate({**wanted.model_dump(by_alias=True, exclude_none=True), "price": price})
+    stretch = SimpleNamespace(computing=computing, select=lambda _rule, _rows: [object()])
+    monkeypatch.setattr(GainCalculator, "model", lambda _self, _loop: (stretch, None))
+    monkeypatch.setattr(bounds, "claim", lambda *_: {"interval:1": 0.3e6})
+    monkeypatch.setattr(estimate, "price", lambda *_: Estimate(0.95, 0.94, 1.0, 0.94))
+    with duckdb.connect() as con:
+        item = GainCalculator(con, library().setting_values, [loop]).item(wanted, [{"api_calls": [1]}], loop, 1e6)
+    assert item.proven == pytest.approx(left)
+    assert item.own_share == pytest.approx(1 - left)

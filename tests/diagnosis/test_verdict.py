@@ -125,6 +125,16 @@ def test_a_busy_loop_needs_no_replay_to_be_healthy() -> None:
             assert verdicts.verdict(con, run, (), settings, (), missed).state == state
 
 
+def test_a_bound_too_small_to_be_listed_is_not_denied() -> None:
+    with opened(exposing(5), *VIEWS) as con:
+        run = run_summary.run(con, library().setting_values, {})
+        settings = library().setting_values
+        small = finding(Gain(kind="upper_bound", basis="loop", loop=0, share=0.09))
+        text = verdicts.verdict(con, run, (), settings, (small,)).text
+        assert "no fix that gpudiag knows could save more than 9.0 %" in text
+        assert "is worth 5 % or more" in verdicts.verdict(con, run, (), settings).text
+
+
 def mostly_in_graphs() -> Case:
     """Iterations of 1,000 of which a graph that was recorded whole takes 880, a kernel before it the rest."""
     case = launched(20, 1000, ("head()", 0, 5, 110), ("graph()", 10, 116, 880))

@@ -8,6 +8,7 @@
 --   waited_ns: time in it that the thread waited for another thread or process (ns)
 --   read_ns: time in it that the thread read from files or sockets (ns)
 --   read_name: the function in which it read longest
+--   process_ns: time in it that the thread started processes (ns)
 --   has_workers: whether its NVTX range or the Python stack says that other threads or processes prepare the input
 create view input_segment as
 with starving as (
@@ -51,7 +52,8 @@ counted as (
     api_call,
     sum(ns) filter (where waits_for_others(text)) as waited_ns,
     sum(ns) filter (where reads_data(text) or text = 'read' and has_files) as read_ns,
-    arg_max(text, (ns, text)) filter (where reads_data(text) or text = 'read') as read_name
+    arg_max(text, (ns, text)) filter (where reads_data(text) or text = 'read') as read_name,
+    sum(ns) filter (where starts_process(text)) as process_ns
   from filed
   group by api_call
 ),
@@ -84,6 +86,7 @@ select
   cast(coalesce(c.waited_ns, 0) as bigint) as waited_ns,
   cast(coalesce(c.read_ns, 0) as bigint) as read_ns,
   c.read_name,
+  cast(coalesce(c.process_ns, 0) as bigint) as process_ns,
   s.api_call in (select api_call from marked) as has_workers
 from starving s
 join thread t on t.id = s.thread

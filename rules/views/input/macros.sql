@@ -65,3 +65,6 @@ create macro handles_files(f) as
     'lstat',
     'lstat64'
   );
+
+-- Whether an operating system call starts a process, as a data loader does for each of its workers.
+create macro starts_process(f) as regexp_matches(f, '^(v?fork|posix_spawnp?)$');

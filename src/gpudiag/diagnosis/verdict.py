@@ -45,10 +45,9 @@ def verdict(
         slowest = run.kernels[0]
         all_of = "the longest " if len(run.kernels) == MOST else ""
         what = f"{all_of}{len(run.kernels)} profiled kernel{'s' if len(run.kernels) > 1 else ''}"
+        text = f"Counters show no known fault in {what}; the longest is {code(slowest.name)}"
         if minor:
             text = f"Only small things were found in {what}: less than {pct(settings['min_share_bound'])} of their time"
-            return Verdict(state="healthy", text=f"{text}. What surrounds them only a timeline tells.")
-        text = f"Counters show no known fault in {what}; the longest is {code(slowest.name)}"
         return Verdict(state="healthy", text=f"{text}. What surrounds them only a timeline tells.")
     if few := too_little(con, run, settings):
         return Verdict(state="cannot_tell", text=few)
@@ -106,7 +105,7 @@ def _of_timeline(
     if share >= enough and computing(main) >= enough:
         if paused := _paused(con, main, settings["most_paused_share"]):
             return Verdict(state="cannot_tell", text=f"{paused}{small}")
-        return Verdict(state="healthy", text=_healthy(con, run, main, settings))
+        return Verdict(state="healthy", text=_healthy(con, run, main, settings, minor))
     worst = (
         main if computing(main) < enough else min(run.loops, key=lambda one: (1 - computing(one)) * -one.share_of_span)
     )
@@ -200,16 +199,17 @@ def unless_blind(
     )
 
 
-def _healthy(con: Connection, run: Run, main: Loop, settings: Mapping[str, float]) -> str:
+def _healthy(con: Connection, run: Run, main: Loop, settings: Mapping[str, float], minor: Sequence[Finding]) -> str:
     """Say what is well, and what a timeline cannot show: the efficiency of the kernels that fill the GPU."""
     works = f"the GPU computes {pct(computing(main))} of {code(main.name)}"
-    least = f"{100 * settings['min_share_expected']:g} %"
-    text = f"The timeline is healthy: {works}, and no fix that gpudiag knows is worth {least} or more."
-    row = con.execute(
-        "select short, sum(share) as part from kernel_use where loop = ?"
-        " group by short order by part desc, short limit 1",
-        [main.id],
-    ).fetchone()
+    least = settings["min_share_expected"]
+    most = max((one.gain for one in minor if one.gain.kind == "upper_bound"), key=lambda gain: gain.share, default=None)
+    worth = f"is worth {100 * least:g} % or more"
+    if most and most.share >= least:  # too little to be listed first, as it may be nothing
+        worth = f"could save more than {pct(most.share)}"
+    text = f"The timeline is healthy: {works}, and no fix that gpudiag knows {worth}."
+    used = "select short, sum(share) as part from kernel_use where loop = ? group by short"
+    row = con.execute(f"{used} order by part desc, short limit 1", [main.id]).fetchone()
     if row is None or any(kernel.share_of_loop is not None for kernel in run.kernels):
         return text
     name, part = clean(row[0]), float(row[1])

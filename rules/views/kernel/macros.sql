@@ -207,9 +207,8 @@ create macro computes_in_double(name) as
     and not regexp_matches(name, '>\(.*\bdouble\b')
     and not contains(name, 'at::');
 
--- Whether a kernel takes arrays of 32-bit numbers and computes on 64-bit ones: because it takes arrays of these as
--- well,
--- in Numba, where what meets them becomes 64-bit. One dimension of 64-bit numbers may hold sums, which need them.
+-- Whether a kernel takes arrays of 32-bit numbers and computes on 64-bit ones. In Numba because it takes arrays of
+-- these as well, and what meets them becomes 64-bit; one dimension of them may hold sums, which need them.
 create macro mixes_precisions(name) as
   regexp_matches(name, '\[abi:v1|^cudapy')
     and regexp_matches(name, 'Array<(double|complex128), \(int\)[2-9]')

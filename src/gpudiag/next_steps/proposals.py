@@ -85,7 +85,8 @@ def next_steps(
     files = ncu_command.files(c.name for c in chosen)
     graphs = {c.loop.id: (c.loop, graph_share(con, c.loop)) for c in chosen}
     hidden = [_hidden(*one) for one in graphs.values() if one[1] >= settings["min_share_bound"]]
-    if hidden and graphs[chosen[0].loop.id][1] > chosen[0].row["share"]:  # most of the work can be proposed only then
+    most = max(settings["min_share_bound"], float(chosen[0].row["share"]))
+    if graphs[chosen[0].loop.id][1] >= most:  # of the first loop; more of it can be proposed only then
         lead, hidden = f"{lead} {hidden[0]}".strip(), hidden[1:]
     return NextSteps(
         state="profile",

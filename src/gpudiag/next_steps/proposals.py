@@ -144,12 +144,8 @@ def _nothing(
     if first:
         return NextSteps(state="known", text=_lead(*first, settings), code=first[1].code)
     main = loops[0]
-    if graph_share(con, main.loop) >= settings["min_share_bound"]:
-        text = (
-            f"The kernels of {_loop_name(main.loop)} run inside CUDA graphs, which were recorded as one block each:"
-            " record them with `nsys profile --cuda-graph-trace=node`, then ask again."
-        )
-        return NextSteps(state="cannot_tell", text=text)
+    if (graphs := graph_share(con, main.loop)) >= settings["min_share_bound"]:
+        return NextSteps(state="cannot_tell", text=f"{_hidden(main.loop, graphs)} Then ask again.")
     if main.held:
         text = (
             f"The GPU computes {pct(computing(main.loop))} of {_loop_name(main.loop)}, but what sets its pace"

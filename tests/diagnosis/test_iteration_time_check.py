@@ -22,6 +22,8 @@ from gpudiag.model import Loop, Report
 from gpudiag.next_steps.proposals import NextSteps
 from gpudiag.options import Options
 from gpudiag.pipeline import explain, next_steps
+from gpudiag.report import markdown
+from gpudiag.report.wording.words import duration
 
 pytestmark = pytest.mark.capture
 
@@ -111,6 +113,15 @@ def test_where_no_time_is_given_one_is_guessed() -> None:
     assert measured and guess
     assert guess.least_ms <= measured <= guess.most_ms <= recorded().iteration_ms
     assert timed(0.8).run.loops[0].guessed is None
+
+
+def test_gains_are_of_the_time_without_the_profiler() -> None:
+    """Where it is guessed, pages say so; what is saved is of that time."""
+    report = report_of(CAPTURE)
+    loop, first = report.run.loops[0], report.findings[0]
+    assert loop.guessed and first.gain.before_ms == loop.usual_ms == loop.guessed.usual_ms < loop.iteration_ms
+    said = f"without the profiler, an iteration of `iter` goes from perhaps {duration(loop.usual_ms)} to"
+    assert said in markdown.render(report)
 
 
 @pytest.mark.parametrize("command", ["explain", "check", "next"])

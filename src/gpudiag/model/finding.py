@@ -24,7 +24,10 @@ class Gain(Frozen):
     kind: GainKind
     basis: Basis
     loop: int | None = Field(default=None, description="the `id` of the loop in run.loops, for basis loop")
-    before_ms: float | None = Field(default=None, description="time of the basis as it is")
+    before_ms: float | None = Field(
+        default=None,
+        description="time now; of a loop without the profiler, where given or guessed",
+    )
     after_ms: float | None = Field(default=None, description="time with this fix alone, as expected or bounded")
     low_ms: float | None = Field(default=None, description="shortest likely time after the fix")
     high_ms: float | None = Field(default=None, description="longest likely time after the fix")

@@ -119,6 +119,11 @@ class Loop(Frozen):
     kernels: tuple[KernelUse, ...] = Field(default=(), description="longest first; the last may stand for all others")
     copied_bytes: float | None = Field(default=None, description="bytes that the copies of an iteration move")
 
+    @property
+    def usual_ms(self) -> float:
+        """An iteration as it runs without the profiler (ms): as given, else as guessed, else as recorded."""
+        return self.iteration_ms_unprofiled or (self.guessed.usual_ms if self.guessed else self.iteration_ms)
+
 
 class Input(Frozen):
     """A file that was read."""

@@ -55,9 +55,13 @@ class GainCalculator:
             claim[bounds.WHOLE] = max(0.0, whole / loop.iteration_ms) * total_ns
         item = PricedFinding(rule, rows, loop, total_ns, claim, loop.share_of_span)
         self.items[rule.code, loop.id] = item
-        if item.untested or rule.about == "job":
+        if item.untested:
             return item
-        item.model, _ = self.model(loop)
+        model, _ = self.model(loop)
+        item.loop = self._guessed(loop)
+        if rule.about == "job":
+            return item
+        item.model = model
         item.chosen = item.model.select(rule, proven) if item.model else None
         if item.model and item.chosen:
             item.price = estimate.price(item.model, rule, item.chosen)
@@ -71,8 +75,7 @@ class GainCalculator:
         price, loop = item.rule.price, item.loop
         if price is None or loop is None or not (item.model and item.chosen and item.expected):
             return {}
-        before = loop.iteration_ms_unprofiled or loop.iteration_ms
-        found = {}
+        before, found = loop.usual_ms, {}
         for remedy, edits in price.remedies.items():
             own = price.model_copy(update={"low": (), "expected": edits, "high": (), "remedies": {}})
             worth = estimate.price(item.model, item.rule.model_copy(update={"price": own}), item.chosen)
@@ -91,7 +94,10 @@ class GainCalculator:
 
     def with_guesses(self, loops: Sequence[Loop]) -> tuple[Loop, ...]:
         """The loops with what an iteration of those that were replayed may take without the profiler."""
-        return tuple(loop.model_copy(update={"guessed": self._guess(loop)}) for loop in loops)
+        return tuple(self._guessed(loop) for loop in loops)
+
+    def _guessed(self, loop: Loop) -> Loop:
+        return loop.model_copy(update={"guessed": self._guess(loop)})
 
     def _guess(self, loop: Loop) -> Guess | None:
         """Return how long an iteration of a loop that was replayed may take unprofiled; None where hardly less, or

@@ -74,8 +74,8 @@ class PricedFinding:
 
     @property
     def own_ms(self) -> float:
-        """An iteration of its loop as it is (ms)."""
-        return (self.loop.iteration_ms_unprofiled or self.loop.iteration_ms) if self.loop else 0.0
+        """An iteration of its loop as it is, without the profiler as far as that is known (ms)."""
+        return self.loop.usual_ms if self.loop else 0.0
 
     @property
     def before_ms(self) -> float:

@@ -100,7 +100,7 @@ def _beside(finding: Finding, loops: Mapping[int, Loop]) -> str:
     """Return what the gain is a part of where the loop's own line shows less time than that; else nothing."""
     loop, gain = loop_of(finding, loops), finding.gain
     if loop and gain.before_ms:
-        longer = gain.before_ms > (1 + SMALLEST) * (loop.iteration_ms_unprofiled or loop.iteration_ms)
+        longer = gain.before_ms > (1 + SMALLEST) * loop.usual_ms
         return f"{_whole(finding, loops)}{PAUSES}" if longer else ""
     return ""
 
@@ -148,8 +148,7 @@ def together(findings: Sequence[Finding], loops: Mapping[int, Loop]) -> str:
     loop, gain = loop_of(last, loops), last.gain
     if loop is None or not gain.before_ms or gain.cumulative_after_ms is None:
         return ""
-    now = loop.iteration_ms_unprofiled or loop.iteration_ms
-    before, after = duration(now), duration(gain.cumulative_after_ms)
+    before, after = duration(loop.usual_ms), duration(gain.cumulative_after_ms)
     if before == after:
         return ""
     kinds = {one.gain.kind for one in counted}
@@ -204,15 +203,16 @@ def _from_to(finding: Finding, loops: Mapping[int, Loop]) -> str:
     gain, what = finding.gain, basis(finding, loops)
     if gain.before_ms is None or gain.after_ms is None:
         return f"{pct(gain.share)} of {what}"
-    subject = "one launch" if gain.basis == "kernel" else what
-    if loop_of(finding, loops) and what != WHOLE:
-        subject = f"an iteration of {what}"
+    loop = loop_of(finding, loops)
+    subject = "one launch" if gain.basis == "kernel" else f"an iteration of {what}" if loop and what != WHOLE else what
+    guessed = loop is not None and loop.guessed is not None
     if gain.after_ms < gain.before_ms * NOTHING_LEFT:
         return f"all of {subject} ({duration(gain.before_ms)})"
     before, after = duration(gain.before_ms), duration(gain.after_ms)
     if before == after:  # a change that these figures would not show
         saved = gain.before_ms - gain.after_ms
-        return f"{subject}, {before} now, takes {duration(saved) if saved > 0 else 'nothing'} less"
+        now = f"perhaps {before} without the profiler" if guessed else f"{before} now"
+        return f"{subject}, {now}, takes {duration(saved) if saved > 0 else 'nothing'} less"
     detail = []
     if gain.kind == "expected" and gain.low_ms is not None and gain.high_ms is not None and gain.low_ms < gain.high_ms:
         low, high = duration(gain.low_ms), duration(gain.high_ms)
@@ -223,6 +223,8 @@ def _from_to(finding: Finding, loops: Mapping[int, Loop]) -> str:
     if gain.speedup and gain.speedup >= WORTH_SAYING:
         detail.append(f"{_two(gain.speedup)} times as fast")
     summary = f" ({'; '.join(detail)})" if detail else ""
+    if guessed:
+        return f"without the profiler, {subject} goes from perhaps {before} to {after}{summary}"
     return f"{subject} goes from {before} to {after}{summary}"
 
 

@@ -272,6 +272,17 @@ def test_a_long_loop_is_analysed_where_it_is_typical() -> None:
     assert loops(case, max_ops=40)[0]["iteration_ns"] == pytest.approx(loops(case)[0]["iteration_ns"], rel=0.2)
 
 
+def test_rare_long_iterations_have_their_part_in_a_stretch() -> None:
+    """Every 24th step takes nine times as long, and none of the last eighteen does."""
+    case = launched(100, 100, *STEP)
+    each = [900 if number % 24 == 16 else 100 for number in range(83)]
+    begins = [sum(each[:number]) for number in range(len(each))]
+    case["nvtx_range"] = [
+        {"name": "step", "start": start, "duration": length - 1} for start, length in zip(begins, each, strict=True)
+    ]
+    assert loops(case, max_ops=40)[0]["iteration_ns"] == pytest.approx(loops(case)[0]["iteration_ns"], rel=0.2)
+
+
 def test_iterations_of_a_loop_never_overlap() -> None:
     case = launched(20, 10, ("gemm()", 1, 5, 100))
     case["nvtx_range"] = ranges(20, "step", every=10, duration=9)

@@ -14,9 +14,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import duckdb
-import numpy as np
 
-from gpudiag.loops import coverage, first_use, names
+from gpudiag.loops import analysed, coverage, names
 from gpudiag.loops.clip import WHOLE, SelectedRanges
 from gpudiag.loops.from_modules import loops_from_modules
 from gpudiag.loops.from_nvtx import loops_from_nvtx
@@ -33,8 +32,6 @@ from gpudiag.loops.iteration_bounds import (
 )
 
 Connection = duckdb.DuckDBPyConnection
-_STRETCHES = 64  # of a long loop so many are compared
-_QUANTILES = np.linspace(0.1, 0.9, 17)
 
 
 def detect(con: Connection, part: SelectedRanges = WHOLE) -> None:
@@ -142,16 +139,16 @@ def _write(con: Connection, loops: list[Found], settings: Settings) -> None:
         "select p.id from process p join input i on i.id = p.input where i.kind = 'torch'"
     ).fetchall()
     for number, loop in enumerate(loops):
-        part = _analysed_part(con, loop, settings)
+        part = analysed.part(con, loop, settings)
         warm = [
             0 if run.begun else _warm_up(len(run.bounds), settings, warmed=(run.process,) in by_torch)
             for run in loop.runs
         ]
         counts = [math.ceil(part * (len(run.bounds) - skip)) for run, skip in zip(loop.runs, warm, strict=True)]
-        first = _typical_stretch(loop, max(warm, default=0), max(counts, default=0))
+        first = analysed.typical_stretch(loop, max(warm, default=0), max(counts, default=0))
         for run, skip, count in zip(loop.runs, warm, counts, strict=True):
             _write_iterations(con, number, run, skip, max(skip, first), count)
-            first_use.leave_out(con, number, run, settings)
+            analysed.leave_out(con, number, run, settings)
     con.execute(
         """
         insert into loop by name
@@ -214,36 +211,6 @@ def _write_iterations(con: Connection, loop: int, run: Iterations, warm: int, fi
                 "last": int(run.bounds[min(enough, len(run.bounds) - 1), 1]),
             },
         )
-
-
-def _analysed_part(con: Connection, loop: Found, settings: Settings) -> float:
-    """The part of a loop's iterations worth analysing: all, unless its operations pass the setting max_ops."""
-    operations = 0
-    for run in loop.runs:
-        row = con.execute(
-            "select count(*) from gpu_op where process = ? and start >= ? and start < ?",
-            [run.process, int(run.bounds[0, 0]), int(run.bounds[-1, 1])],
-        ).fetchall()[0]
-        operations += int(row[0])
-    return min(1.0, settings["max_ops"] / max(operations, 1))
-
-
-def _typical_stretch(loop: Found, warm: int, count: int) -> int:
-    """The first of `count` iterations in a row whose times are spread most like those of all after warm-up, but for
-    the longest and the shortest tenth.
-
-    Work may vary from one iteration to the next, and from the first thousand to the last. It lies in the later half:
-    earlier iterations may meet a shape for the first time. All processes have these iterations.
-    """
-    until = min((len(run.bounds) for run in loop.runs), default=0)
-    since = max(warm, min(until // 2, until - count))
-    if until - since <= count:
-        return until - count
-    lengths = np.mean([run.bounds[:until, 1] - run.bounds[:until, 0] for run in loop.runs], axis=0)
-    firsts = np.unique(np.linspace(since, until - count, _STRETCHES).astype(np.int64))[::-1]
-    spread = np.quantile(lengths[warm:], _QUANTILES)
-    off = [np.abs(np.quantile(lengths[first : first + count], _QUANTILES) - spread).sum() for first in firsts]
-    return int(firsts[np.argmin(off)])
 
 
 def _warm_up(iterations: int, settings: Settings, *, warmed: bool) -> int:

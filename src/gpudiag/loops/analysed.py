@@ -1,8 +1,4 @@
-"""Iterations that use code for the first time: the first validation, checkpoint or log line of a run that is warm.
-
-The CUDA driver loads a kernel's code when it is first launched, so a run goes on warming up wherever it does something
-new. Counted with the others, one such iteration makes a loop look as if it loaded code, or waited, all the time.
-"""
+"""Choice of the iterations that figures are of: a typical stretch of a long loop, without the first use of code."""
 
 from __future__ import annotations
 
@@ -10,14 +6,57 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from gpudiag.loops.iteration_bounds import Bounds, Ints, Iterations, Settings
+from gpudiag.loops.iteration_bounds import Bounds, Found, Ints, Iterations, Settings
 from gpudiag.loops.submissions import loading
 
 Connection = duckdb.DuckDBPyConnection
 
+_STRETCHES = 64  # of a long loop so many are compared
+_ALIKE = 0.01  # of their times: stretches that differ by less are equally typical
+_QUANTILES = np.linspace(0.1, 0.9, 17)
+
+
+def part(con: Connection, loop: Found, settings: Settings) -> float:
+    """The part of a loop's iterations worth analysing: all, unless its operations pass the setting max_ops."""
+    operations = 0
+    for run in loop.runs:
+        row = con.execute(
+            "select count(*) from gpu_op where process = ? and start >= ? and start < ?",
+            [run.process, int(run.bounds[0, 0]), int(run.bounds[-1, 1])],
+        ).fetchall()[0]
+        operations += int(row[0])
+    return min(1.0, settings["max_ops"] / max(operations, 1))
+
+
+def typical_stretch(loop: Found, warm: int, count: int) -> int:
+    """The first of `count` iterations in a row whose times are spread most like those of all after warm-up: the
+    quantiles but for the longest and the shortest tenth, and the mean, in which what happens now and then shows.
+
+    Work may vary from one iteration to the next, and from the first thousand to the last. It lies in the later half:
+    earlier iterations may meet a shape for the first time. All processes have these iterations.
+    """
+    until = min((len(run.bounds) for run in loop.runs), default=0)
+    since = max(warm, min(until // 2, until - count))
+    if until - since <= count:
+        return until - count
+    lengths = np.mean([run.bounds[:until, 1] - run.bounds[:until, 0] for run in loop.runs], axis=0)
+    firsts = np.unique(np.linspace(since, until - count, _STRETCHES).astype(np.int64))[::-1]
+    wanted = _spread(lengths[warm:])
+    off = np.array([np.abs(_spread(lengths[first : first + count]) - wanted).sum() for first in firsts])
+    return int(firsts[np.argmax(off <= off.min() + _ALIKE * wanted.sum())])  # the last of those that are alike
+
+
+def _spread(lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return quantiles of these lengths, and their mean with the weight of all quantiles."""
+    return np.append(np.quantile(lengths, _QUANTILES), lengths.mean() * len(_QUANTILES))
+
 
 def leave_out(con: Connection, loop: int, run: Iterations, settings: Settings) -> None:
     """Take the iterations of one process that load code for kernels not launched before out of the steady state.
+
+    The CUDA driver loads a kernel's code when it is first launched, so a warm run goes on warming up wherever it does
+    something new: the first validation, checkpoint or log line. Counted with the others, one such iteration makes a
+    loop look as if it loaded code, or waited, all the time.
 
     Only those that are longer than usual for it, and only where they are few: a program that loads code again and again
     is slow for that reason, and a rule says so. A kernel that a library builds for another shape may have a name that

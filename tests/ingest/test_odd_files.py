@@ -74,6 +74,10 @@ def tarred() -> bytes:
         (pickle.dumps({"segments": []}), "a Python pickle, such as PyTorch's memory snapshot"),
         (b"\n<!DOCTYPE HTML>\n<html><title>Sign in</title>", "a web page, perhaps of a login"),
         (b'{"message": "Not Found"}', "this is JSON"),
+        (
+            b'{\n  "schema_version": 1,\n  "tool": {}}',
+            "a report that `gpudiag explain` saved, in another form than .json",
+        ),
         (b"gpudiag columns 1\n\x06D", "`python -m evaluation.packed unpack FILE`"),
         (b"gpudiag trace 1\n\x06D", "`python -m evaluation.packed unpack FILE`"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n", "`git lfs pull` first"),
@@ -89,6 +93,7 @@ def tarred() -> bytes:
         "pickle",
         "html",
         "json",
+        "saved-report",
         "packed",
         "packed-trace",
         "git-lfs",

@@ -77,11 +77,11 @@ def of_text(text: str) -> str | None:
     """Return the message for a text file."""
     start = text.lstrip("\ufeff \t\r\n")
     if start[:1] in ("{", "["):
-        return (
-            _TRACE
-            if re.search(r'"ph"\s*:', start)
-            else "this is JSON, but neither a trace of torch.profiler nor a report that `explain` saved"
-        )
+        if re.search(r'"ph"\s*:', start):
+            return _TRACE
+        if re.search(r'"schema_version"\s*:', start):
+            return "this is a report that `gpudiag explain` saved, in another form than .json: unpack it, or name it so"
+        return "this is JSON, but neither a trace of torch.profiler nor a report that `explain` saved"
     if re.match(r"<(!doctype\s+html|html|head|body)\b", start, re.IGNORECASE):
         return _WEB_PAGE
     if said := _of_smi(start):

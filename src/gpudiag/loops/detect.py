@@ -19,7 +19,6 @@ from gpudiag.loops import analysed, coverage, names
 from gpudiag.loops.clip import WHOLE, SelectedRanges
 from gpudiag.loops.from_modules import loops_from_modules
 from gpudiag.loops.from_nvtx import loops_from_nvtx
-from gpudiag.loops.from_period import loops_from_period, whole_run
 from gpudiag.loops.iteration_bounds import (
     DONE,
     NEVER,
@@ -30,6 +29,7 @@ from gpudiag.loops.iteration_bounds import (
     kernel_work,
     temporary,
 )
+from gpudiag.loops.period.find import loops_from_period, whole_run
 
 Connection = duckdb.DuckDBPyConnection
 

@@ -14,10 +14,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from gpudiag.loops import segmentation
 from gpudiag.loops.iteration_bounds import Bounds, Ints, Settings
-from gpudiag.loops.levels import Division, same_period
-from gpudiag.loops.submissions import COPIES, GRAPH, Submissions
+from gpudiag.loops.period import segmentation
+from gpudiag.loops.period.division import Division, same_period
+from gpudiag.loops.period.submissions import COPIES, GRAPH, Submissions
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from collections import Counter
 import duckdb
 import numpy as np
 
-from gpudiag.loops import further, segmentation, submissions
-from gpudiag.loops.further import Parts, Repetition
 from gpudiag.loops.iteration_bounds import Bounds, Found, Ints, Iterations, Settings, iteration_bounds, kernel_work
-from gpudiag.loops.levels import Division
-from gpudiag.loops.submissions import Submissions
+from gpudiag.loops.period import further, segmentation, submissions
+from gpudiag.loops.period.division import Division
+from gpudiag.loops.period.further import Parts, Repetition
+from gpudiag.loops.period.submissions import Submissions
 
 Connection = duckdb.DuckDBPyConnection
 

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpudiag.loops.iteration_bounds import Ints, Settings
-from gpudiag.loops.levels import Division, Marker, outermost
-from gpudiag.loops.submissions import PRODUCTS, Floats, Submissions
+from gpudiag.loops.period.division import Division, Marker
+from gpudiag.loops.period.levels import outermost
+from gpudiag.loops.period.submissions import PRODUCTS, Floats, Submissions
 
 # Bounds on the cost of a search, not thresholds.
 _SEGMENTS = 300  # of a division that are compared, evenly spread

@@ -11,9 +11,9 @@ from evaluation.packed import recording
 from gpudiag.ingest import ingest
 from gpudiag.loops.detect import detect
 from gpudiag.store import database
+from paths import ROOT
 from timelines import Case, launched, library, opened
 
-ROOT = Path(__file__).parents[2]
 TRAIN = (("gemm()", 2.0, 10.0, 30.0), ("relu()", 6.0, 45.0, 10.0))
 SOLVE = (("solve()", 2.0, 10.0, 40.0), ("norm()", 6.0, 55.0, 10.0))
 CHECK = (("eval()", 2.0, 10.0, 20.0), ("add()", 6.0, 35.0, 10.0))

@@ -1,113 +1,31 @@
-"""Levels of repetition: divisions of a run into like segments, and which of them holds the iteration."""
+"""Reasons why a level of repetition is coarser than the iteration: what it adds to finer ones is no part of them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpudiag.loops.iteration_bounds import Ints, Settings
-from gpudiag.loops.submissions import COPIES, COPY_BACK, GRAPH, PRODUCTS, UPLOAD, Floats, Submissions
+from gpudiag.loops.period.division import Division, updates
+from gpudiag.loops.period.submissions import COPIES, COPY_BACK, GRAPH, PRODUCTS, UPLOAD, Floats, Submissions
 
 
-class Marker(NamedTuple):
-    """A kind of operation, or a call, that proposes a division: at all places, or where more than `gap` precede it."""
+def is_coarser(
+    outer: Division, finer: list[Division], found: Sequence[Division], events: Submissions, settings: Settings
+) -> bool:
+    """Return whether a level consists of several iterations, which are among the finer ones, and of little else.
 
-    kind: int
-    call: str
-    gap: float
-
-    def positions(self, events: Submissions) -> Ints:
-        """Return the operations that it marks, ascending."""
-        at = events.calls[self.call] if self.call else np.flatnonzero(events.kind == self.kind)
-        return at[np.append(True, np.diff(at) > self.gap)] if self.gap and len(at) else at
-
-
-@dataclass(frozen=True, eq=False)
-class Division:
-    """A division of a run into segments; each begins with an operation of `begins` and ends before the next."""
-
-    marker: Marker
-    begins: Ints
-    alike: float
-    """The part of the segments that are like the typical one."""
-    coverage: float
-    """Their part of the GPU time since the first segment."""
-    size: float
-    """Operations of the typical segment."""
-    content: Floats
-    """How many of each kind it has."""
-    good: NDArray[np.bool_]
-    """Whether each of the segments that were compared, evenly spread, is like the typical one."""
-    votes: int = 1
-    """How many markers propose a division into as many segments."""
-    own_votes: int = 1
-    """Of these the ones whose occurrences alternate with its own; no products and convolutions, of which a library
-    picks another kernel for each size."""
-    stump: int | None = None
-    """The operation with which one more segment begins that the run, or the recording, did not end."""
-
-    @property
-    def count(self) -> int:
-        return len(self.begins)
-
-    @property
-    def kinds(self) -> int:
-        """Count the kinds of operations of the typical segment."""
-        return int(np.count_nonzero(self.content))
-
-    @property
-    def quality(self) -> float:
-        return min(1.0, self.coverage) * self.alike
-
-
-def outermost(found: list[Division], events: Submissions, settings: Settings) -> list[Division]:
-    """The divisions of the outermost level that repeats often enough, of about the best quality."""
-    often = sorted((one for one in found if one.count >= settings["loop_often"]), key=lambda one: one.count)
-    seldom = [one for one in found if one.count < settings["loop_often"] and one.alike >= settings["loop_few_alike"]]
-    level: list[Division] = []
-    while often:
-        level = [one for one in often if one.count <= settings["loop_level_times"] * often[0].count]
-        # A marker may lie in some of the iterations only: others of the same period tell the rest.
-        level += [one for one in often[len(level) :] if any(same_period(one, other, settings) for other in level)]
-        often = [one for one in often if one not in level]
-        typical = max(level, key=lambda one: one.quality)
-        if not (
-            _is_check(typical, often, events, settings)
-            or _is_epoch(typical, often, events, settings)
-            or _holds_fed(typical, often, events, settings)
-            or _is_beside(typical, often, events, settings)
-            or _by_chance(level, typical, often, settings)
-        ):
-            break
-    # Few long steps: what updates the weights tells a training step from its layers.
-    steps = [one for one in seldom if _updates(one, events)]
-    if steps and not any(_updates(one, events) for one in level):
-        level = steps
-    level = level or [one for one in seldom if one.count == min(other.count for other in seldom)]
-    return _good(level, settings)
-
-
-def _good(level: list[Division], settings: Settings) -> list[Division]:
-    """The divisions of about the best quality."""
-    best = max((one.quality for one in level), default=0.0)
-    return [one for one in level if one.quality >= best - settings["loop_quality_spread"]]
-
-
-def same_period(one: Division, other: Division, settings: Settings) -> bool:
-    """Return whether the typical segments of two divisions are of one size and hold the same operations."""
-    least = settings["period_match"]
-    if min(one.size, other.size) < least * max(one.size, other.size):
-        return False
-    lengths = np.linalg.norm(one.content) * np.linalg.norm(other.content)
-    return bool(one.content @ other.content >= least * lengths)
-
-
-def _updates(division: Division, events: Submissions) -> bool:
-    """Return whether the typical segment runs kernels of an optimizer."""
-    return any(events.updates[kind] for kind in np.flatnonzero(division.content))
+    found: the divisions of all levels.
+    """
+    return (
+        _is_check(outer, finer, events, settings)
+        or _is_epoch(outer, finer, events, settings)
+        or _holds_fed(outer, finer, events, settings)
+        or _is_beside(outer, finer, events, settings)
+        or _is_scheduled(outer, finer, found, events, settings)
+    )
 
 
 def _is_epoch(outer: Division, finer: list[Division], events: Submissions, settings: Settings) -> bool:
@@ -117,21 +35,21 @@ def _is_epoch(outer: Division, finer: list[Division], events: Submissions, setti
     several networks has few updates; in reinforcement learning an iteration also collects data, by kernels of its own.
     What only copies to the host between the steps is a checkpoint, after however few of them.
     """
-    if not _updates(outer, events):
+    if not updates(outer, events):
         return False
-    updates, back = np.array(events.updates), np.array([COPY_BACK in name for name in events.names])
+    updating, back = np.array(events.updates), np.array([COPY_BACK in name for name in events.names])
 
     def holds(one: Division) -> bool:
         added = _added(one, outer)
         if not added[~back].any():
             return one.count >= settings["loop_check_every"] * outer.count
         little = max(_shares(added, outer, events)) <= settings["loop_epoch_share"]
-        return one.count >= settings["loop_epoch_steps"] * outer.count and little and not added[updates].any()
+        return one.count >= settings["loop_epoch_steps"] * outer.count and little and not added[updating].any()
 
     return any(
         holds(one)
         and _holds_most(one, outer, events, settings)
-        and _updates(one, events)
+        and updates(one, events)
         and one.votes >= settings["loop_chance_votes"] * outer.votes
         for one in finer
     )
@@ -149,7 +67,7 @@ def _is_beside(outer: Division, finer: list[Division], events: Submissions, sett
         few = inner.kinds < settings["loop_check_kinds"]
         if few or inner.quality < outer.quality - settings["loop_quality_spread"]:
             continue
-        if _updates(outer, events) and not _updates(inner, events):
+        if updates(outer, events) and not updates(inner, events):
             continue  # what a thread for the backward pass does is half of a step
         added, within = _added(inner, outer), np.isin(places, places[inner.content > 0])
         if max(_shares(added, outer, events)) > settings["most_share"]:
@@ -181,26 +99,6 @@ def _holds_fed(outer: Division, finer: list[Division], events: Submissions, sett
         if np.count_nonzero(fed) >= settings["loop_alike_share"] * one.count:
             return True
     return False
-
-
-def _by_chance(level: list[Division], best: Division, finer: list[Division], settings: Settings) -> bool:
-    """Return whether a level only shows in which iterations of a finer one some kernel runs.
-
-    A library picks another kernel for another size: it marks some of the iterations, now one apart, now three. A level
-    of its own has more to tell it by, or holds as many of the finer one's each time, and more than one, wherever these
-    are said to begin.
-    """
-    votes = max(one.own_votes for one in _good(level, settings))
-    regular: dict[int, bool] = {}
-    for inner in finer:
-        if inner.quality < best.quality or votes > settings["loop_chance_votes"] * inner.votes:
-            continue
-        held = np.diff(np.searchsorted(inner.begins, best.begins))
-        if len(held):
-            times = np.bincount(held)
-            as_many = times.argmax() > 1 and times.max() >= settings["loop_alike_share"] * len(held)
-            regular[inner.count] = regular.get(inner.count, False) or bool(as_many)
-    return not all(regular.values())
 
 
 def _is_check(outer: Division, finer: list[Division], events: Submissions, settings: Settings) -> bool:
@@ -235,6 +133,36 @@ def _is_check(outer: Division, finer: list[Division], events: Submissions, setti
         if 0 < _read(new, read_back, outer, events) <= settings["loop_check_reads"]:
             return True
     return False
+
+
+def _is_scheduled(
+    outer: Division, finer: list[Division], found: Sequence[Division], events: Submissions, settings: Settings
+) -> bool:
+    """Return whether a level comes every so many finer iterations, and something else every so many others: a snapshot
+    every 15 steps and an energy every 25, neither a multiple of the other.
+
+    What belongs to one iteration comes once in it, or as often in each. Where two such schedules show, what comes now
+    after more iterations, now after fewer, is no iteration either: both write something, say.
+    """
+    for inner in finer:
+        if inner.count < settings["loop_check_every"] * outer.count or not _holds_most(inner, outer, events, settings):
+            continue
+        own = _every(outer, inner, settings)
+        every = {_every(one, inner, settings) for one in found if one.count < inner.count} - {0}
+        for ones in [{own}] if own else [every]:
+            if any(one % other and other % one for one in ones for other in every):
+                return True
+    return False
+
+
+def _every(one: Division, inner: Division, settings: Settings) -> int:
+    """Return after how many finer iterations each segment of a division comes; 0 where that differs, or is one."""
+    held = np.diff(np.searchsorted(inner.begins, one.begins))
+    if len(held) < settings["min_iterations"]:
+        return 0
+    usual = int(np.bincount(held).argmax())
+    regular = np.count_nonzero(held == usual) >= settings["loop_alike_share"] * len(held)
+    return usual if regular and usual > 1 else 0
 
 
 def _holds_most(inner: Division, outer: Division, events: Submissions, settings: Settings) -> bool:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpudiag.loops.levels import Division, Marker
-from gpudiag.loops.segmentation import closing, iterations
-from gpudiag.loops.submissions import Submissions
+from gpudiag.loops.period.division import Division, Marker
+from gpudiag.loops.period.segmentation import closing, iterations
+from gpudiag.loops.period.submissions import Submissions
 from timelines import library
 
 SETTINGS = library().setting_values
@@ -146,6 +146,27 @@ def test_a_snapshot_ends_no_iteration() -> None:
     written = ["energy", "memcpy:device_to_device", "memcpy:device_to_host"]
     begun = begins((step * 5 + written) * 12)
     assert float(np.median(np.diff(begun))) <= len(step)
+
+
+@pytest.mark.parametrize(("energy", "snapshot"), [(25, 15), (20, 30)])
+def test_two_schedules_are_no_levels(energy: int, snapshot: int) -> None:
+    """Energies that are kept on the GPU, and snapshots of five arrays: the steps that both are counted in are alike."""
+    sequence = []
+    for step in range(300):
+        sequence += ["kick_drift", "forces", "kick"]
+        sequence += ["energy"] if step % energy == 0 else []
+        sequence += ["pack", *(f"memcpy:device_to_host {n}" for n in range(5))] if step % snapshot == 0 else []
+    assert len(begins(sequence)) == pytest.approx(300, abs=1)
+
+
+def test_schedules_of_steps_leave_a_step_its_layers() -> None:
+    """Every second step logs, every third one writes: a step of 24 layers is still a step."""
+    sequence = []
+    for step in range(90):
+        sequence += ["embed", *["attention", "mlp"] * 24, "gemm head", "loss"]
+        sequence += ["norm", "memcpy:device_to_host"] if step % 2 == 0 else []
+        sequence += [f"memcpy:device_to_host {n}" for n in range(9)] if step % 3 == 0 else []
+    assert len(begins(sequence)) == pytest.approx(90, abs=1)
 
 
 def test_what_multiplies_matrices_after_the_layers_is_no_test() -> None:

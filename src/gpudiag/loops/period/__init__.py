@@ -1,0 +1,1 @@
+"""Loops without annotations: from what repeats in the order of GPU operations."""

@@ -1,0 +1,77 @@
+"""Division of a run into like segments, each of which may be an iteration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpudiag.loops.iteration_bounds import Ints, Settings
+from gpudiag.loops.period.submissions import Floats, Submissions
+
+
+class Marker(NamedTuple):
+    """A kind of operation, or a call, that proposes a division: at all places, or where more than `gap` precede it."""
+
+    kind: int
+    call: str
+    gap: float
+
+    def positions(self, events: Submissions) -> Ints:
+        """Return the operations that it marks, ascending."""
+        at = events.calls[self.call] if self.call else np.flatnonzero(events.kind == self.kind)
+        return at[np.append(True, np.diff(at) > self.gap)] if self.gap and len(at) else at
+
+
+@dataclass(frozen=True, eq=False)
+class Division:
+    """A division of a run into segments; each begins with an operation of `begins` and ends before the next."""
+
+    marker: Marker
+    begins: Ints
+    alike: float
+    """The part of the segments that are like the typical one."""
+    coverage: float
+    """Their part of the GPU time since the first segment."""
+    size: float
+    """Operations of the typical segment."""
+    content: Floats
+    """How many of each kind it has."""
+    good: NDArray[np.bool_]
+    """Whether each of the segments that were compared, evenly spread, is like the typical one."""
+    votes: int = 1
+    """How many markers propose a division into as many segments."""
+    own_votes: int = 1
+    """Of these the ones whose occurrences alternate with its own; no products and convolutions, of which a library
+    picks another kernel for each size."""
+    stump: int | None = None
+    """The operation with which one more segment begins that the run, or the recording, did not end."""
+
+    @property
+    def count(self) -> int:
+        return len(self.begins)
+
+    @property
+    def kinds(self) -> int:
+        """Count the kinds of operations of the typical segment."""
+        return int(np.count_nonzero(self.content))
+
+    @property
+    def quality(self) -> float:
+        return min(1.0, self.coverage) * self.alike
+
+
+def same_period(one: Division, other: Division, settings: Settings) -> bool:
+    """Return whether the typical segments of two divisions are of one size and hold the same operations."""
+    least = settings["period_match"]
+    if min(one.size, other.size) < least * max(one.size, other.size):
+        return False
+    lengths = np.linalg.norm(one.content) * np.linalg.norm(other.content)
+    return bool(one.content @ other.content >= least * lengths)
+
+
+def updates(division: Division, events: Submissions) -> bool:
+    """Return whether the typical segment runs kernels of an optimizer."""
+    return any(events.updates[kind] for kind in np.flatnonzero(division.content))

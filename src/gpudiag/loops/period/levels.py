@@ -1,0 +1,59 @@
+"""Levels of repetition: divisions of a run into like segments, and which of them holds the iteration."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpudiag.loops.iteration_bounds import Settings
+from gpudiag.loops.period import coarser
+from gpudiag.loops.period.division import Division, same_period, updates
+from gpudiag.loops.period.submissions import Submissions
+
+
+def outermost(found: list[Division], events: Submissions, settings: Settings) -> list[Division]:
+    """The divisions of the outermost level that repeats often enough, of about the best quality."""
+    often = sorted((one for one in found if one.count >= settings["loop_often"]), key=lambda one: one.count)
+    seldom = [one for one in found if one.count < settings["loop_often"] and one.alike >= settings["loop_few_alike"]]
+    level: list[Division] = []
+    while often:
+        level = [one for one in often if one.count <= settings["loop_level_times"] * often[0].count]
+        # A marker may lie in some of the iterations only: others of the same period tell the rest.
+        level += [one for one in often[len(level) :] if any(same_period(one, other, settings) for other in level)]
+        often = [one for one in often if one not in level]
+        typical = max(level, key=lambda one: one.quality)
+        if not (
+            coarser.is_coarser(typical, often, found, events, settings) or _by_chance(level, typical, often, settings)
+        ):
+            break
+    # Few long steps: what updates the weights tells a training step from its layers.
+    steps = [one for one in seldom if updates(one, events)]
+    if steps and not any(updates(one, events) for one in level):
+        level = steps
+    level = level or [one for one in seldom if one.count == min(other.count for other in seldom)]
+    return _good(level, settings)
+
+
+def _good(level: list[Division], settings: Settings) -> list[Division]:
+    """The divisions of about the best quality."""
+    best = max((one.quality for one in level), default=0.0)
+    return [one for one in level if one.quality >= best - settings["loop_quality_spread"]]
+
+
+def _by_chance(level: list[Division], best: Division, finer: list[Division], settings: Settings) -> bool:
+    """Return whether a level only shows in which iterations of a finer one some kernel runs.
+
+    A library picks another kernel for another size: it marks some of the iterations, now one apart, now three. A level
+    of its own has more to tell it by, or holds as many of the finer one's each time, and more than one, wherever these
+    are said to begin.
+    """
+    votes = max(one.own_votes for one in _good(level, settings))
+    regular: dict[int, bool] = {}
+    for inner in finer:
+        if inner.quality < best.quality or votes > settings["loop_chance_votes"] * inner.votes:
+            continue
+        held = np.diff(np.searchsorted(inner.begins, best.begins))
+        if len(held):
+            times = np.bincount(held)
+            as_many = times.argmax() > 1 and times.max() >= settings["loop_alike_share"] * len(held)
+            regular[inner.count] = regular.get(inner.count, False) or bool(as_many)
+    return not all(regular.values())

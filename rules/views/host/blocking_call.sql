@@ -12,8 +12,8 @@
 --   idle_ns: idle GPU time that follows from it: while it slept on, and until the host had caught up (ns)
 --   most_idle_ns: the most that it may be without the profiler, where this one slowed the host down (ns)
 --   busy_share: part of its duration in which its device worked, 0 to 1
---   read_bytes: bytes read back that the host then looks at, by the call itself or the one right before or after a
---    wait;
+--   read_bytes: bytes read back that the host then looks at, by the call itself, or the copy right before or after a
+--    wait, or before the event that it waits for;
 --    null when it reads nothing
 --   pageable: whether that copy used pageable host memory
 --   sends: whether it follows at once after a copy to the GPU: as frameworks wait for one that nobody asked to be
@@ -48,17 +48,29 @@ copied as (
   where kind = 'memcpy' and api_call is not null
   group by api_call
 ),
--- an asynchronous read-back followed at once by a wait: how frameworks fetch a scalar
+-- an asynchronous read-back followed at once by a wait: how frameworks fetch a scalar; or by the event of such a wait
 copied_before as (
   select
-    c.id as api_call,
-    p.bytes,
-    p.pageable,
-    p.copy_kind
-  from call c
-  join call b on b.thread = c.thread and b.seq = c.seq - 1
-  join copied p on p.api_call = b.id
-  where c.kind = 'sync' and p.copy_kind = 'device_to_host' and c.start - b."end" <= setting('host_work_ns')
+    r.api_call,
+    max(p.bytes) as bytes,
+    bool_or(p.pageable) as pageable
+  from (
+    select
+      c.id as api_call,
+      b.id as copy
+    from call c
+    join call b on b.thread = c.thread and b.seq = c.seq - 1
+    where c.kind = 'sync' and c.start - b."end" <= setting('host_work_ns')
+    union all
+    select
+      s.api_call,
+      o.api_call
+    from sync s
+    join analysed_gpu_op o on o.id = s.after_op
+  ) r
+  join copied p on p.api_call = r.copy
+  where p.copy_kind = 'device_to_host'
+  group by r.api_call
 ),
 -- a wait for what is copied right after it
 copied_after as (
@@ -86,7 +98,7 @@ select
     as most_idle_ns,
   1 - least(1, coalesce(i.ns, 0) / greatest(c."end" - c.start, 1)) as busy_share,
   case
-    when c.kind = 'sync' and r.copy_kind = 'device_to_host' then r.bytes
+    when c.kind = 'sync' and r.bytes is not null then r.bytes
     when m.copy_kind = 'device_to_host' then m.bytes
     else a.bytes
   end as read_bytes,

@@ -60,6 +60,7 @@ EVENTS: tuple[Table, ...] = (
         col("stream", "integer", "what it waited for; null for the whole context"),
         col("kind", "varchar", "event, stream_wait_event, stream, context or unknown: by the API's name, the enum is "
            "not to be trusted", default="'stream'"),
+        col("after_op", "integer", "of a wait for an event: the last op before it was recorded, when traced"),
     )),
     Table("collective", "one NCCL operation", (
         col("gpu_op", "integer", "references gpu_op"),

@@ -544,6 +544,25 @@ def test_an_event_joins_two_streams(export: Export, tmp_path: Path) -> None:
     ).fetchall() == [(0, 7, 13, 5)]
 
 
+def test_a_wait_of_the_host_names_what_its_event_followed(export: Export, tmp_path: Path) -> None:
+    """Two kernels, the event between them: the wait is for the first, and joins no streams."""
+    names = [(40, "cudaEventRecord_v3020"), (41, "cudaEventSynchronize_v3020")]
+    export.con.executemany("insert into StringIds values (?, ?)", names)
+    export.calls([
+        (1, 2, tid(PID_A), 1, 0), (3, 4, tid(PID_A), 2, 40), (5, 6, tid(PID_A), 3, 0), (7, 30, tid(PID_A), 4, 41)
+    ])  # fmt: skip
+    export.kernels([(10, 20, PID_A, 1), (20, 40, PID_A, 3)])
+    export.table("CUPTI_ACTIVITY_KIND_CUDA_EVENT", "deviceId, contextId, streamId, correlationId, globalPid, eventId",
+                 [(0, 1, 7, 2, tid(PID_A, 0), 5)])  # fmt: skip
+    export.table(SYNC, 'start, "end", deviceId, contextId, streamId, correlationId, globalPid, syncType, eventId',
+                 [(7, 30, 0, 1, 0xFFFFFFFF, 4, tid(PID_A, 0), 2, 5)])  # fmt: skip
+    con = export.read(tmp_path)
+    assert con.execute("select y.kind, o.start from sync y join gpu_op o on o.id = y.after_op").fetchall() == [
+        ("event", 10)
+    ]
+    assert con.execute("select count(*) from event_edge").fetchall() == [(0,)]
+
+
 def test_an_event_recorded_again_covers_up_to_its_latest_record(export: Export, tmp_path: Path) -> None:
     """One event object, as loops use it: launch, record, wait, three times over; then a wait without a new record."""
     names = [(40, "cudaEventRecord_v3020"), (41, "cudaStreamWaitEvent_v3020")]

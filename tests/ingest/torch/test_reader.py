@@ -98,6 +98,18 @@ def test_recorded_waits_and_events_are_taken_as_they_are(tmp_path: Path) -> None
     assert states(con)["events"][0] == "recorded"
 
 
+def test_a_wait_of_the_host_names_what_its_event_followed(tmp_path: Path) -> None:
+    wait = event("cuda_sync", "Event Sync", 90, 20, 0, cuda_sync_kind="Event Sync", stream=-1, context=1, device=0,
+                 correlation=2, wait_on_stream=7, wait_on_cuda_event_record_corr_id=5)  # fmt: skip
+    con = of(
+        tmp_path, call("cudaLaunchKernel", 1, 2, 1), work("kernel", "k", 5, 100, 1), call("cudaEventRecord", 20, 1, 5),
+        call("cudaLaunchKernel", 30, 2, 3), work("kernel", "k", 105, 50, 3), call("cudaEventSynchronize", 90, 20, 2),
+        wait,
+    )  # fmt: skip
+    assert con.execute("select kind, after_op from sync").fetchall() == [("event", 0)]
+    assert con.execute("select count(*) from event_edge").fetchall() == [(0,)]
+
+
 def test_what_follows_the_last_step_is_no_iteration(tmp_path: Path) -> None:
     rest = [event("user_annotation", "ProfilerStep#8", 3000, 41), call("cudaDeviceSynchronize", 3010, 9, 90)]
     con = of(tmp_path, *launched(3), *rest)

@@ -9,7 +9,7 @@ from gpudiag.ingest.nsys.ids import Capture, discover_processes, discover_stream
 from gpudiag.ingest.nsys.owners import owned
 from gpudiag.ingest.sources.base import ints
 
-TEMPORARY = ("nsys_event_record", "nsys_event_wait", "nsys_message")
+TEMPORARY = ("nsys_event_record", "nsys_event_wait", "nsys_event_edge", "nsys_message")
 
 _EVENTS = "CUPTI_ACTIVITY_KIND_CUDA_EVENT"
 _SYNCS = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
@@ -37,7 +37,8 @@ def read_syncs(capture: Capture) -> None:
     con, has_events = capture.con, capture.source.has(_EVENTS)
     if has_events:
         con.execute(
-            "create or replace temp table nsys_event_wait (key bigint, event bigint, stream integer, time bigint)"
+            "create or replace temp table nsys_event_wait"
+            " (key bigint, event bigint, stream integer, time bigint, api_call integer)"
         )
     columns = ints("start", "end", "contextId", "streamId", "correlationId", "globalPid", "eventId")
     for raw in capture.source.batches(_SYNCS, columns):
@@ -58,9 +59,10 @@ def read_syncs(capture: Capture) -> None:
             f" case when kind <> 'context' then stream end as stream, kind from {waits}"
         )
         if has_events:
-            con.execute(
-                f"insert into nsys_event_wait select key, eventId, stream, start from {waits}"
-                f" where kind = 'stream_wait_event' and stream is not null and eventId <> {_NO_STREAM}"
+            con.execute(  # of the host's own waits the call, of a stream's the stream
+                "insert into nsys_event_wait select key, eventId, if(kind = 'event', null, stream), start, api_call"
+                f" from {waits} where eventId <> {_NO_STREAM}"
+                " and (kind = 'stream_wait_event' and stream is not null or kind = 'event' and api_call is not null)"
             )
 
 
@@ -92,7 +94,7 @@ def _named(capture: Capture, batch: str) -> str:
 
 
 def read_event_edges(capture: Capture) -> None:
-    """Fill `event_edge` where both the record and the wait were traced."""
+    """Fill `event_edge`, and what the host's own waits for events are for, where both record and wait were traced."""
     con = capture.con
     columns = ints("contextId", "streamId", "correlationId", "globalPid", "eventId")
     if not capture.source.has(_EVENTS) or not con.execute("select 1 from nsys_event_wait limit 1").fetchall():
@@ -110,16 +112,24 @@ def read_event_edges(capture: Capture) -> None:
             f" where c.id >= {capture.first['api_call']} group by 1, 2, 3, correlationId"  # an event is recorded anew
         )
     con.execute(
-        "insert into event_edge by name with edges as ("
-        "select r.stream as from_stream, w.stream as to_stream, w.time, r.time as recorded from nsys_event_wait w"
+        "create or replace temp table nsys_event_edge as with edges as ("
+        "select r.stream as from_stream, w.stream as to_stream, w.time, w.api_call, r.time as recorded"
+        " from nsys_event_wait w"
         " asof join (select key, event, time, max(stream) as stream from nsys_event_record group by all) r"
         " on r.key = w.key and r.event = w.event and r.time <= w.time),"
         " enqueued as (select o.stream, c.start, arg_max(o.id, (o.start, o.id)) as id"  # a graph's launch is of many
         " from gpu_op o join api_call c on c.id = o.api_call"
         f" where o.id >= {capture.first['gpu_op']} and o.stream in (select from_stream from edges) group by all)"
-        " select q.id as from_op, from_stream, to_stream, time from edges"
+        " select q.id as from_op, from_stream, to_stream, time, edges.api_call from edges"
         " asof left join enqueued q on q.stream = edges.from_stream and q.start <= edges.recorded"
+    )
+    con.execute(
+        "insert into event_edge by name select from_op, from_stream, to_stream, time from nsys_event_edge"
         " where from_stream <> to_stream"
+    )
+    con.execute(
+        "update sync set after_op = e.from_op from nsys_event_edge e"
+        f" where e.to_stream is null and e.api_call = sync.api_call and e.api_call >= {capture.first['api_call']}"
     )
 
 

@@ -7,7 +7,7 @@ from gpudiag.ingest.torch import operators
 from gpudiag.ingest.torch.staging import EVENTS
 from gpudiag.ingest.torch.trace import LONGEST, Trace, intern_same
 
-TEMPORARY = ("torch_thread", "torch_call", *operators.TEMPORARY)
+TEMPORARY = ("torch_thread", "torch_call", "torch_event_edge", *operators.TEMPORARY)
 
 _HOST = "('cpu_op', 'user_annotation', 'cuda_runtime', 'cuda_driver', 'python_function')"
 _CALLS = "('cuda_runtime', 'cuda_driver')"
@@ -147,27 +147,37 @@ def read_waits(trace: Trace) -> None:
 
 
 def _edges(trace: Trace) -> None:
+    """Fill `event_edge`, and what the host's own waits for events are for."""
     con = trace.con
     con.execute(
         f"""
-        insert into event_edge by name
+        create or replace temp table torch_event_edge as
         with wait as (
-            select f.stream as from_stream, t.stream as to_stream, w.start as time, r.start as recorded
+            select f.stream as from_stream, if(e.sync_kind = 'Event Sync', null, t.stream) as to_stream,
+                   w.id as api_call, w.start as time, r.start as recorded
             from {EVENTS} e join torch_call c on c.correlation = e.correlation join api_call w on w.id = c.id
             join torch_call k on k.correlation = e.record_correlation join api_call r on r.id = k.id
             join torch_stream f on f.context = coalesce(e.context, 1) and f.device = coalesce(e.device, 0)
                 and f.number = try_cast(e.record_stream as bigint)
-            join torch_stream t on t.context = coalesce(e.context, 1) and t.device = coalesce(e.device, 0)
+            left join torch_stream t on t.context = coalesce(e.context, 1) and t.device = coalesce(e.device, 0)
                 and t.number = try_cast(e.stream as bigint)
-            where e.ph = 'X' and e.cat = 'cuda_sync' and e.sync_kind = 'Stream Wait Event'
+            where e.ph = 'X' and e.cat = 'cuda_sync' and (e.sync_kind = 'Event Sync'
+                or e.sync_kind = 'Stream Wait Event' and t.stream is not null)
         ), enqueued as (
             select o.stream, c.start, arg_max(o.id, (o.start, o.id)) as id
             from gpu_op o join api_call c on c.id = o.api_call where o.id >= {trace.first["gpu_op"]} group by all
         )
-        select q.id as from_op, from_stream, to_stream, time from wait
+        select q.id as from_op, from_stream, to_stream, time, api_call from wait
         asof left join enqueued q on q.stream = wait.from_stream and q.start <= wait.recorded
-        where from_stream <> to_stream
         """
+    )
+    con.execute(
+        "insert into event_edge by name select from_op, from_stream, to_stream, time from torch_event_edge"
+        " where from_stream <> to_stream"
+    )
+    con.execute(
+        "update sync set after_op = e.from_op from torch_event_edge e"
+        " where e.to_stream is null and e.api_call = sync.api_call"
     )
 
 

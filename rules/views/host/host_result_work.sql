@@ -49,13 +49,18 @@ copied as (
   join numbered n on n.id = t.api_call
   where t.direction in ('device_to_host', 'host_to_device') and t.bytes > setting('staged_bytes')
 ),
+-- a wait for an event is for what came before it, which may have been copied long ago
 waited as (
   select
     n.thread,
     n.seq,
-    n.launches
+    n.launches,
+    a.seq as after
   from host_blocking_call b
   join numbered n on n.id = b.id
+  left join sync s on s.api_call = b.id
+  left join gpu_op o on o.id = s.after_op
+  left join numbered a on a.id = o.api_call
   where b.waits
 ),
 worked as (
@@ -69,7 +74,11 @@ worked as (
   join numbered n on n.id = w.api_call
   join copied r on r.thread = n.thread and r.launches = n.launches and r.seq < n.seq
   -- without a wait it works on something else, or another thread on the results
-  join waited b on b.thread = n.thread and b.launches = n.launches and b.seq >= r.seq and b.seq < n.seq
+  join waited b on b.thread = n.thread
+    and b.launches = n.launches
+    and b.seq >= r.seq
+    and b.seq < n.seq
+    and coalesce(b.after, r.seq) >= r.seq
   where r.direction = 'device_to_host'
   group by all
 )

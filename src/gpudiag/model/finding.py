@@ -26,7 +26,7 @@ class Gain(Frozen):
     loop: int | None = Field(default=None, description="the `id` of the loop in run.loops, for basis loop")
     before_ms: float | None = Field(
         default=None,
-        description="time now; of a loop without the profiler, where given or guessed",
+        description="time now; of a loop without the profiler where that is given, or guessed for what is expected",
     )
     after_ms: float | None = Field(default=None, description="time with this fix alone, as expected or bounded")
     low_ms: float | None = Field(default=None, description="shortest likely time after the fix")

@@ -9,7 +9,7 @@ from pydantic import Field
 from gpudiag.model.finding import Finding, Place
 from gpudiag.model.job import Job
 from gpudiag.model.kernel import Kernel
-from gpudiag.model.rule import Frozen
+from gpudiag.model.rule import Frozen, GainKind
 from gpudiag.model.vocabulary import Framework, Severity
 
 
@@ -123,6 +123,12 @@ class Loop(Frozen):
     def usual_ms(self) -> float:
         """An iteration as it runs without the profiler (ms): as given, else as guessed, else as recorded."""
         return self.iteration_ms_unprofiled or (self.guessed.usual_ms if self.guessed else self.iteration_ms)
+
+    def priced_ms(self, kind: GainKind) -> float:
+        """The time of an iteration that gains of a kind are of (ms): what is expected, of what it likely takes without
+        the profiler; a bound, which has to hold whatever that is, of the recorded time, unless the other was given.
+        """
+        return self.usual_ms if kind == "expected" else self.iteration_ms_unprofiled or self.iteration_ms
 
 
 class Input(Frozen):

@@ -142,9 +142,10 @@ class GainCalculator:
             taken.edited_graphs = item.model.fixed(item.rule, item.chosen, taken.edited_graphs)
             taken.replayed = min(taken.replayed, item.model.remaining(taken.edited_graphs, moved=item.moves))
             taken.least = min(item.model.least(taken.edited_graphs), taken.replayed)  # below it where kernels move
-            if item.bounded and item.price.expected > 0:
+            if item.bounded and item.price.expected > 0 and item.loop:
                 taken.bounded *= item.proven / item.price.expected
-                taken.least = min(taken.least, item.proven)  # under a guess that takes more of the profiler's cost away
+                # A bound holds under any guess of the profiler's cost, and is of the recorded time.
+                taken.least = min(taken.least, item.proven * item.own_ms / item.loop.usual_ms)
         elif left > 0:
             taken.bounded *= max(0.0, 1 - marginal / left)
             model = item.model
@@ -162,6 +163,7 @@ def gain(item: PricedFinding, left: float, before_it: float = 1.0) -> Gain:
     if item.loop is None:
         return _kernel_gain(item)
     before, own = item.before_ms, item.own_ms
+    usual = item.loop.usual_ms
     kind: GainKind = price.kind
     if item.price is not None and price.kind == "expected":
         after, low, high = (own * part for part in (item.price.expected, item.price.low, item.price.high))
@@ -176,7 +178,7 @@ def gain(item: PricedFinding, left: float, before_it: float = 1.0) -> Gain:
     return Gain(
         kind=kind, basis=basis, loop=item.key, before_ms=before, after_ms=after, low_ms=low, high_ms=high,
         speedup=before / after if after > 0 else None, share=1 - after / before,
-        cumulative_before_ms=before - own * (1 - before_it), cumulative_after_ms=own * left,
+        cumulative_before_ms=before - own + usual * before_it, cumulative_after_ms=usual * left,
     )  # fmt: skip
 
 

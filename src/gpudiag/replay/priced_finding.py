@@ -74,8 +74,8 @@ class PricedFinding:
 
     @property
     def own_ms(self) -> float:
-        """An iteration of its loop as it is, without the profiler as far as that is known (ms)."""
-        return self.loop.usual_ms if self.loop else 0.0
+        """The time of an iteration of its loop that the gain is of (ms)."""
+        return self.loop.priced_ms("expected" if self.expected else "upper_bound") if self.loop else 0.0
 
     @property
     def before_ms(self) -> float:

@@ -42,7 +42,7 @@ def headline(
     if adds_nothing(finding):
         return f"no extra gain after {before} ({_alone(finding, loops)})"
     if more is not None and finding.gain.share < LITTLE:
-        return f"only after {before}: {_word(finding.gain)} {pct(_then(finding.gain))} of {of}"
+        return f"only after {before}: {_word(finding.gain)} {pct(_then(finding, loops))} of {of}"
     if ranged:
         return f"{_size(finding.gain, _beside(finding, loops) or of)}{_saved(finding, loops)}"
     if finding.gain.uncertain:
@@ -100,7 +100,7 @@ def _beside(finding: Finding, loops: Mapping[int, Loop]) -> str:
     """Return what the gain is a part of where the loop's own line shows less time than that; else nothing."""
     loop, gain = loop_of(finding, loops), finding.gain
     if loop and gain.before_ms:
-        longer = gain.before_ms > (1 + SMALLEST) * loop.usual_ms
+        longer = gain.before_ms > (1 + SMALLEST) * loop.priced_ms(gain.kind)
         return f"{_whole(finding, loops)}{PAUSES}" if longer else ""
     return ""
 
@@ -127,9 +127,11 @@ def _word(gain: Gain) -> str:
     return "perhaps" if gain.uncertain else SIZES[gain.kind]
 
 
-def _then(gain: Gain) -> float:
+def _then(finding: Finding, loops: Mapping[int, Loop]) -> float:
     """Return the part of the time before any fix that this one removes once those above it are made."""
-    return ((gain.cumulative_before_ms or 0.0) - (gain.cumulative_after_ms or 0.0)) / (gain.before_ms or 1.0)
+    gain, loop = finding.gain, loop_of(finding, loops)
+    whole = loop.usual_ms if loop else gain.before_ms
+    return ((gain.cumulative_before_ms or 0.0) - (gain.cumulative_after_ms or 0.0)) / (whole or 1.0)
 
 
 def together(findings: Sequence[Finding], loops: Mapping[int, Loop]) -> str:
@@ -205,7 +207,7 @@ def _from_to(finding: Finding, loops: Mapping[int, Loop]) -> str:
         return f"{pct(gain.share)} of {what}"
     loop = loop_of(finding, loops)
     subject = "one launch" if gain.basis == "kernel" else f"an iteration of {what}" if loop and what != WHOLE else what
-    guessed = loop is not None and loop.guessed is not None
+    guessed = loop is not None and loop.guessed is not None and gain.kind == "expected"
     if gain.after_ms < gain.before_ms * NOTHING_LEFT:
         return f"all of {subject} ({duration(gain.before_ms)})"
     before, after = duration(gain.before_ms), duration(gain.after_ms)

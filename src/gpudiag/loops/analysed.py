@@ -12,7 +12,6 @@ from gpudiag.loops.period.submissions import loading
 Connection = duckdb.DuckDBPyConnection
 
 _STRETCHES = 64  # of a long loop so many are compared
-_ALIKE = 0.01  # of their times: stretches that differ by less are equally typical
 _QUANTILES = np.linspace(0.1, 0.9, 17)
 
 
@@ -28,7 +27,7 @@ def part(con: Connection, loop: Found, settings: Settings) -> float:
     return min(1.0, settings["max_ops"] / max(operations, 1))
 
 
-def typical_stretch(loop: Found, warm: int, count: int) -> int:
+def typical_stretch(loop: Found, warm: int, count: int, settings: Settings) -> int:
     """The first of `count` iterations in a row whose times are spread most like those of all after warm-up: the
     quantiles but for the longest and the shortest tenth, and the mean, in which what happens now and then shows.
 
@@ -43,7 +42,8 @@ def typical_stretch(loop: Found, warm: int, count: int) -> int:
     firsts = np.unique(np.linspace(since, until - count, _STRETCHES).astype(np.int64))[::-1]
     wanted = _spread(lengths[warm:])
     off = np.array([np.abs(_spread(lengths[first : first + count]) - wanted).sum() for first in firsts])
-    return int(firsts[np.argmax(off <= off.min() + _ALIKE * wanted.sum())])  # the last of those that are alike
+    alike = off <= off.min() + settings["stretch_alike"] * wanted.sum()
+    return int(firsts[np.argmax(alike)])  # the last of them
 
 
 def _spread(lengths: NDArray[np.float64]) -> NDArray[np.float64]:

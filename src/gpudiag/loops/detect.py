@@ -145,7 +145,7 @@ def _write(con: Connection, loops: list[Found], settings: Settings) -> None:
             for run in loop.runs
         ]
         counts = [math.ceil(part * (len(run.bounds) - skip)) for run, skip in zip(loop.runs, warm, strict=True)]
-        first = analysed.typical_stretch(loop, max(warm, default=0), max(counts, default=0))
+        first = analysed.typical_stretch(loop, max(warm, default=0), max(counts, default=0), settings)
         for run, skip, count in zip(loop.runs, warm, counts, strict=True):
             _write_iterations(con, number, run, skip, max(skip, first), count)
             analysed.leave_out(con, number, run, settings)

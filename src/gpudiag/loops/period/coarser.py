@@ -149,9 +149,9 @@ def _is_scheduled(
             continue
         own = _every(outer, inner, settings)
         every = {_every(one, inner, settings) for one in found if one.count < inner.count} - {0}
-        for ones in [{own}] if own else [every]:
-            if any(one % other and other % one for one in ones for other in every):
-                return True
+        ones = {own} if own else every
+        if any(one % other and other % one for one in ones for other in every):
+            return True
     return False
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpudiag.loops.iteration_bounds import Ints, Settings
-from gpudiag.loops.period.division import Division, updates
+from gpudiag.loops.period.division import Division, every, updates
 from gpudiag.loops.period.submissions import COPIES, COPY_BACK, GRAPH, PRODUCTS, UPLOAD, Floats, Submissions
 
 
@@ -147,22 +147,12 @@ def _is_scheduled(
     for inner in finer:
         if inner.count < settings["loop_check_every"] * outer.count or not _holds_most(inner, outer, events, settings):
             continue
-        own = _every(outer, inner, settings)
-        every = {_every(one, inner, settings) for one in found if one.count < inner.count} - {0}
-        ones = {own} if own else every
-        if any(one % other and other % one for one in ones for other in every):
+        own = every(outer, inner, settings)
+        intervals = {every(one, inner, settings) for one in found if one.count < inner.count} - {0}
+        ones = {own} if own else intervals
+        if any(one % other and other % one for one in ones for other in intervals):
             return True
     return False
-
-
-def _every(one: Division, inner: Division, settings: Settings) -> int:
-    """Return after how many finer iterations each segment of a division comes; 0 where that differs, or is one."""
-    held = np.diff(np.searchsorted(inner.begins, one.begins))
-    if len(held) < settings["min_iterations"]:
-        return 0
-    usual = int(np.bincount(held).argmax())
-    regular = np.count_nonzero(held == usual) >= settings["loop_alike_share"] * len(held)
-    return usual if regular and usual > 1 else 0
 
 
 def _holds_most(inner: Division, outer: Division, events: Submissions, settings: Settings) -> bool:

@@ -75,3 +75,13 @@ def same_period(one: Division, other: Division, settings: Settings) -> bool:
 def updates(division: Division, events: Submissions) -> bool:
     """Return whether the typical segment runs kernels of an optimizer."""
     return any(events.updates[kind] for kind in np.flatnonzero(division.content))
+
+
+def every(one: Division, inner: Division, settings: Settings) -> int:
+    """Return after how many finer iterations each segment of a division comes; 0 where that differs, or is one."""
+    held = np.diff(np.searchsorted(inner.begins, one.begins))
+    if len(held) < settings["min_iterations"]:
+        return 0
+    usual = int(np.bincount(held).argmax())
+    regular = np.count_nonzero(held == usual) >= settings["loop_alike_share"] * len(held)
+    return usual if regular and usual > 1 else 0

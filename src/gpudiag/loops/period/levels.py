@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from gpudiag.loops.iteration_bounds import Settings
 from gpudiag.loops.period import coarser
-from gpudiag.loops.period.division import Division, same_period, updates
+from gpudiag.loops.period.division import Division, every, same_period, updates
 from gpudiag.loops.period.submissions import Submissions
 
 
@@ -51,9 +49,5 @@ def _by_chance(level: list[Division], best: Division, finer: list[Division], set
     for inner in finer:
         if inner.quality < best.quality or votes > settings["loop_chance_votes"] * inner.votes:
             continue
-        held = np.diff(np.searchsorted(inner.begins, best.begins))
-        if len(held):
-            times = np.bincount(held)
-            as_many = times.argmax() > 1 and times.max() >= settings["loop_alike_share"] * len(held)
-            regular[inner.count] = regular.get(inner.count, False) or bool(as_many)
+        regular[inner.count] = regular.get(inner.count, False) or every(best, inner, settings) > 0
     return not all(regular.values())

@@ -7,9 +7,13 @@ from typing import Any
 import pytest
 
 from gpudiag.diagnosis import run_summary
+from gpudiag.diagnosis.order import by_worth
 from gpudiag.diagnosis.rank import rank
 from gpudiag.evaluate.engine import Evaluation
-from gpudiag.model import Finding, Fired, Row, Rule
+from gpudiag.model import Finding, Fired, Loop, Row, Rule
+from gpudiag.replay.estimate import Estimate
+from gpudiag.replay.gains import AppliedFixes
+from gpudiag.replay.priced_finding import PricedFinding
 from ranking import VIEWS, program, rule
 from timelines import Case, library, opened
 
@@ -35,6 +39,31 @@ def test_what_a_fix_needs_comes_before_it() -> None:
     findings = found((needs, [0, 1, 2, 3]), (needed, [4, 5]), (rule("C01"), [6, 7, 8]))
     assert codes(findings) == ["B01", "A01", "C01"]
     assert [finding.after for finding in findings] == [(), ("B01",), ()]
+
+
+class Left:
+    """A ledger in which the second fix saves nothing, as the busiest engine needs what the first one leaves."""
+
+    con = None
+
+    def worth(self, item: PricedFinding, taken: AppliedFixes) -> float:
+        return 0.05
+
+    def take(self, item: PricedFinding, taken: AppliedFixes) -> None:
+        taken.replayed -= 0.05 if taken.least else 0.9
+        taken.least = 0.1
+
+
+@pytest.mark.parametrize(("small", "listed"), [(False, 2), (True, 1)])
+def test_a_small_finding_whose_time_is_needed_stays_small(small: bool, listed: int) -> None:
+    loop = Loop.model_construct(id=0, iteration_ms=1.0, iteration_ms_unprofiled=1.0, guessed=None)
+    first, second = (
+        PricedFinding(rule(code, **EXPECTED), [], loop, 1.0, {}, 1.0, price=Estimate(0.1, 0.1, 0.1))
+        for code in ("A01", "B01")
+    )
+    minor = [second] if small else []
+    ordered = by_worth(Left(), [first, *([] if small else [second])], minor, library().setting_values)  # type: ignore[arg-type]
+    assert len(ordered) == listed and minor == ([second] if small else [])
 
 
 def test_what_is_worth_little_beside_it_waits() -> None:

@@ -63,6 +63,18 @@ def test_samples_on_the_way_into_short_calls_name_them() -> None:
     assert [place.line for place in found(case, BEFORE, {"api_calls": [0, 1, 2, 3]})] == [20, 12]
 
 
+def test_of_many_lines_their_functions_are_named() -> None:
+    """Fifteen lines of `forward` and six of `loss` make the call, none often enough to stand for it."""
+    case = program()
+    lines = [*((n, "forward") for n in range(15)), *((40 + n, "loss") for n in range(6))]
+    case["py_sample"] = [
+        {"time": 41 + 0.5 * n, "frames": [LIBRARY, frame(line, function)]} for n, (line, function) in enumerate(lines)
+    ]
+    places_ = found(case, ON_CALLS, {"api_calls": [0]})
+    assert [(place.function, place.line) for place in places_] == [("forward", None), ("loss", None)]
+    assert places_[0].share == pytest.approx(15 / 21)
+
+
 def test_operations_are_found_by_the_calls_that_started_them() -> None:
     assert [place.line for place in found(program((85, 13)), ON_CALLS, {"gpu_ops": [1]})] == [13]
 

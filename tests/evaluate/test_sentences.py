@@ -99,10 +99,10 @@ def pooled(*calls: dict[str, object]) -> Case:
 
 
 @pytest.mark.slow
-def test_no_advice_to_stop_what_the_program_does_not_do() -> None:
+def test_a_pool_emptied_after_each_block_looks_like_none() -> None:
     off = pooled({"name": "cudaMalloc", "start": 8, "duration": 10, "repeat": 40, "every": 50},
                  {"name": "cudaFree", "start": 20, "duration": 20, "repeat": 40, "every": 50})  # fmt: skip
-    assert fixes(off) == [("pool-allocation", "cupy")]
+    assert fixes(off) == [("keep-the-pool", "cupy"), ("pool-allocation", "cupy")]
 
 
 def test_chunks_uploaded_once_each_are_not_said_to_repeat() -> None:

@@ -191,6 +191,21 @@ def test_a_pause_of_many_iterations_belongs_to_no_iteration() -> None:
     assert max(row["end"] - row["start"] for row in iterations_of(case)) <= 100_000
 
 
+@pytest.mark.parametrize(("steps", "bursts", "pause"), [(4, 10, 3000), (20, 6, 4000)])
+def test_frequent_or_long_pauses_are_part_of_the_loop(steps: int, bursts: int, pause: int) -> None:
+    """A batch is waited for in every fourth iteration; or five pauses take two thirds of the time."""
+    case: Case = {"api_call": [], "gpu_op": [], "nvtx_range": []}
+    for burst in range(bursts):
+        start = burst * (steps * 100 + pause)
+        work = launched(steps, 100, *STEP, start=start)
+        case["api_call"] += [{**row, "label": f"{row['label']} {burst}"} for row in work["api_call"]]
+        case["gpu_op"] += [{**row, "api_call": f"{row['api_call']} {burst}"} for row in work["gpu_op"]]
+        case["nvtx_range"] += ranges(steps, "step", start=start)
+    lengths = [row["end"] - row["start"] for row in iterations_of(case)]
+    assert max(lengths) == pytest.approx((pause + 100) * 1000, rel=0.02)
+    assert sorted(lengths)[len(lengths) // 2] == pytest.approx(100_000, rel=0.02)
+
+
 def test_three_ranges_are_phases_and_no_loop() -> None:
     case = launched(30, 100, *STEP)
     case["nvtx_range"] = ranges(3, "epoch", every=1000, duration=990)

@@ -15,7 +15,8 @@
 --   segment_ns: how long the whole host segment before that call was (ns)
 --   cause_call: the earlier call that held the host and from which this interval follows
 --   cause_kind: its kind
---   input: whether the host segment fetched input, by its Python stack or its NVTX range
+--   input: whether the host segment fetched input, by its Python stack or its NVTX range, or prepared what another
+--    thread waited for
 --   leaf: its place in the time tree: submitting, host_work, compiling, allocating, input, blocked, sync, dependency or
 --    outside
 --   category: idle_launch, idle_sync, idle_input, idle_allocation or idle_other: its place in the budget, by the macro
@@ -234,12 +235,12 @@ placed as (
     p.cause_call,
     p.cause_kind,
     r.wait,
-    coalesce(i.fetches_input, false) as input,
+    coalesce(i.fetches_input, false) or f.api_call is not null as input,
     s.submission,
     case
       when p.doing = 'call' and p.call_kind in ('alloc', 'free', 'host_alloc', 'pool') then 'allocating'
       when p.doing = 'call' and p.call_kind in ('load', 'context') then 'compiling'
-      when p.doing = 'segment' and coalesce(i.fetches_input, false) then 'input'
+      when p.doing = 'segment' and input then 'input'
       -- a phase of the host right after a wait may need what was waited for; a later one is only not overlapped
       when p.phase and not coalesce(p.queued and p.cause_kind in ('sync', 'copy'), false) then 'working'
       when p.cause_kind in ('alloc', 'free', 'host_alloc') then 'allocating'
@@ -259,6 +260,7 @@ placed as (
   from parts p
   join gap g on g.gap = p.gap
   left join host_segment i on i.api_call = p.api_call
+  left join fed_input f on f.api_call = p.api_call
   left join submission s on s.api_call = p.api_call
   left join read_back r on r.api_call = p.api_call and p.doing <> 'latency'
   asof left join (

@@ -1,6 +1,7 @@
 -- A Python sample of a thread that ran while another thread of its process waited for a lock.
 --   time: when it was taken (ns)
 --   thread: the thread that waited: references thread
+--   other_thread: the thread that ran: references thread
 --   file: the innermost file that is the user's own
 --   line: the line in it
 --   function: the innermost function of the user's own that has a name
@@ -20,6 +21,7 @@ with awake as (
 select
   a.time,
   w.thread,
+  a.thread as other_thread,
   a.frame.file as file,
   a.frame.line as line,
   a.function

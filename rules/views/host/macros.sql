@@ -124,6 +124,10 @@ create macro user_frames(frames) as
 create macro yields_input(function) as
   regexp_matches(function, '^(__(iter|next|getitem|getitems)__|collate(_fn)?|(next|get|load|fetch)_batch)$');
 
+-- Whether the name of a function says that it hands results out: it saves, writes or exports them.
+create macro hands_out(function) as
+  coalesce(regexp_matches(function, '(^|_)(save|write|dump|export|snapshot|checkpoint|compress|print)(_|s?$)'), false);
+
 -- Whether a Python stack waits for an item that another thread or process makes: at a queue, a pool or a future.
 create macro waits_for_item(frames) as
   len(

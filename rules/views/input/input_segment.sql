@@ -19,7 +19,13 @@ with starving as (
     h.start,
     h."end"
   from host_segment h
-  where h.fetches_input and h.api_call in (select api_call from idle_interval where category = 'idle_input')
+  where h.fetches_input
+    and h.api_call in (
+      select coalesce(f.waiting_call, p.api_call)
+      from idle_interval p
+      left join fed_input f on f.api_call = p.api_call
+      where p.category = 'idle_input'
+    )
 ),
 spent as (
   select

@@ -207,12 +207,22 @@ create macro computes_in_double(name) as
     and not regexp_matches(name, '>\(.*\bdouble\b')
     and not contains(name, 'at::');
 
+-- Whether a kernel of Numba takes arrays of 32-bit numbers, none of 64-bit ones, and a single 64-bit number, as which
+-- Python's are passed.
+create macro takes_double_number(name) as
+  regexp_matches(name, '\[abi:v1|^cudapy')
+    and regexp_matches(name, 'Array<(float|complex64)\b')
+    and regexp_matches(name, '(\(|>, |\w, )double[,)]')
+    and not regexp_matches(name, 'Array<(double|complex128)\b');
+
 -- Whether a kernel takes arrays of 32-bit numbers and computes on 64-bit ones. In Numba because it takes arrays of
--- these as well, and what meets them becomes 64-bit; one dimension of them may hold sums, which need them.
+-- these, or such a number, as well, and what meets them becomes 64-bit; one dimension of them may hold sums, which need
+-- them.
 create macro mixes_precisions(name) as
   regexp_matches(name, '\[abi:v1|^cudapy')
     and regexp_matches(name, 'Array<(double|complex128), \(int\)[2-9]')
     and regexp_matches(name, 'Array<(float|complex64)\b')
+    or takes_double_number(name)
     or computes_in_double(name);
 
 -- Whether a kernel's name says that it computes on 64-bit floating-point numbers, and on no shorter ones but to make

@@ -44,11 +44,15 @@ def by_worth(
         best = max(left, key=lambda item: _key(ledger, item, taken[item.key], parts[id(item)]))
         best = _first_to_fix(best, left, settings)
         left.remove(best)
+        before, with_it = taken[best.key].left, taken[best.key].copy()
+        ledger.take(best, with_it)
+        after = min(before, with_it.left)
         if best in minor:
+            if before - after < settings["min_share_hidden"] * before:
+                continue  # what the busiest engine needs is left in any case
             minor.remove(best)
-        before = taken[best.key].left
-        ledger.take(best, taken[best.key])
-        ordered.append((best, before, min(before, taken[best.key].left)))
+        taken[best.key] = with_it
+        ordered.append((best, before, after))
     return ordered
 
 

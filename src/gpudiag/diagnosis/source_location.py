@@ -134,6 +134,9 @@ def _lines(
     sampled = made.sampled if made else 1.0
     lines = [_Line(f, n, fn, k / total * sampled) for f, n, fn, k in counted[:_LINES] if k / total * sampled >= least]
     lines += [_Line(*line, backward=True) for line in made.lines if line[-1] >= least] if made else []
+    if not lines:  # of many lines a function may stand for enough
+        functions = votes.by_function(counted)[:_LINES]
+        lines = [_Line(f, n, fn, k / total * sampled) for f, n, fn, k in functions if k / total * sampled >= least]
     # Where input was asked for comes before the code that prepared it: that is where the loader is set up.
     asked = _asked_for_input(store, calls, met) if calls and store.loaders else []
     others = [line for line in lines if _spot(line) not in map(_spot, asked)]

@@ -84,12 +84,12 @@ def iteration_bounds(
 ) -> Bounds:
     """Start to next start; at a long pause and after the last iteration, to the end of the GPU work it queued (ns).
 
+    Pauses that come in many of the iterations, or that take most of the time, are a part of them.
+
     starts: when each iteration began, ascending; ended: returns, for iterations by position, when their marks ended.
     by_host: whether these are moments of the host, up to which an iteration queues work, and not the end of that work.
     """
-    # Iterations may be tens of millions: of arrays as long as that there are as few at a time as can be.
-    typical = float(np.median(np.diff(starts), overwrite_input=True)) if len(starts) > 1 else 0.0
-    broken = np.append(np.flatnonzero(np.diff(starts) > settings["break_factor"] * typical), len(starts) - 1)
+    broken = np.append(_pauses(starts, settings), len(starts) - 1)
     until = np.maximum(starts[broken], ended(broken))
     if by_host:
         until = np.maximum(until, queued(con, process, starts[broken], until)[1])
@@ -98,6 +98,18 @@ def iteration_bounds(
     bounds[:, 0], bounds[:-1, 1] = starts, starts[1:]
     bounds[broken, 1] = until
     return bounds
+
+
+def _pauses(starts: Ints, settings: Settings) -> Ints:
+    """Return the iterations after which the loop stands still for long, by position, where that is no part of it."""
+    # Iterations may be tens of millions: of arrays as long as that there are as few at a time as can be.
+    typical = float(np.median(np.diff(starts), overwrite_input=True)) if len(starts) > 1 else 0.0
+    long = np.flatnonzero(np.diff(starts) > settings["break_factor"] * typical)
+    if not len(long):
+        return long
+    paused = float((starts[long + 1] - starts[long]).sum())
+    most = len(long) >= settings["break_again"] and paused > settings["most_share"] * float(starts[-1] - starts[0])
+    return long[:0] if most or len(long) > settings["break_often"] * len(starts) else long
 
 
 def queued(con: Connection, process: int, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:

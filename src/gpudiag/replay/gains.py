@@ -35,6 +35,10 @@ class AppliedFixes:
         """Return what is left of the loop."""
         return max(self.replayed * self.bounded, self.least)
 
+    def copy(self) -> AppliedFixes:
+        """Return the same state, to apply another fix to."""
+        return replace(self, claim=dict(self.claim))
+
 
 class GainCalculator:
     """Prices findings and remembers what those taken so far removed."""

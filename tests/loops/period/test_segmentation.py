@@ -159,6 +159,15 @@ def test_two_schedules_are_no_levels(energy: int, snapshot: int) -> None:
     assert len(begins(sequence)) == pytest.approx(300, abs=1)
 
 
+def test_one_kernel_more_before_a_solver_s_steps_is_no_schedule() -> None:
+    """Two transforms a step, and one before the first: that 60 and 121 do not divide says nothing of the image."""
+    centred = [*["roll"] * 4, "fft", *["roll"] * 4]
+    step = ["maps", *centred, "residual", *centred, "combine", "shrink", "extrapolate"]
+    before = ["unpack", "scatter", "window", *centred, "abs", "smooth", "support", "normalise", "scale"]
+    image = ["memcpy:host_to_device", *before, *step * 60, "shading", "divide", "memcpy:device_to_host"]
+    assert distances(image * 40) == {len(image)}
+
+
 def test_schedules_of_steps_leave_a_step_its_layers() -> None:
     """Every second step logs, every third one writes: a step of 24 layers is still a step."""
     sequence = []
@@ -270,6 +279,17 @@ def test_a_measurement_that_uploads_zeros_to_fill_is_no_step() -> None:
     step, measured = ["move", "deposit", "blur", "blur"], ["memcpy:host_to_device", "moments", "memcpy:device_to_host"]
     sequence = [*["memcpy:host_to_device"] * 5, *[*step * 40, *measured] * 9]
     assert float(np.median(np.diff(begins(sequence)))) == len(step)
+
+
+def test_scores_and_files_of_a_forecast_end_no_step() -> None:
+    """Every fourth step is scored by a product whose sums stay on the GPU, every eighth one is written."""
+    step = ["pad", *[f"{kind}{n}" for n in range(40) for kind in ("conv", "norm", "act")], "add"]
+    sequence = []
+    for lead in range(240):
+        sequence += step
+        sequence += ["difference", "gemm score"] if lead % 4 == 3 else []
+        sequence += ["pack", "memcpy:device_to_host"] if lead % 8 == 7 else []
+    assert len(begins(sequence)) == pytest.approx(240, abs=1)
 
 
 def test_a_time_step_is_more_than_what_its_solver_reads() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,6 +37,15 @@ def before_calls(con: Connection, calls: Sequence[int], near_ns: float) -> tuple
 def _most_first(votes: Votes) -> tuple[Any, ...]:
     file, line, function, count = votes
     return -count, file, line is None, line, function is None, function
+
+
+def by_function(counted: Sequence[Votes]) -> list[Votes]:
+    """Count the samples of each function of these lines, most first."""
+    found: Counter[tuple[str, str]] = Counter()
+    for file, _, function, count in counted:
+        if function is not None:
+            found[file, function] += count
+    return sorted(((file, None, function, count) for (file, function), count in found.items()), key=_most_first)
 
 
 def heading(con: Connection, calls: Sequence[int], within_ns: float) -> list[Votes]:

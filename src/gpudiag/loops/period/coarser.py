@@ -105,7 +105,8 @@ def _is_check(outer: Division, finer: list[Division], events: Submissions, setti
     """Return whether a level only adds a small test, or a snapshot, read back once, to several finer iterations.
 
     A convergence test or a log line every ten steps repeats as well as the steps do; unlike a step it uploads nothing
-    but what it fills with the values to read, and unlike what follows the last layer it multiplies no matrices.
+    but what it fills with the values to read, and unlike what follows the last layer it multiplies no matrices. What is
+    next to nothing beside iterations of many kinds is written now and then, whatever computed it.
     """
     kinds = len(events.names)
     read_back, uploaded = (np.array([way in name for name in events.names]) for way in (COPY_BACK, UPLOAD))
@@ -115,7 +116,8 @@ def _is_check(outer: Division, finer: list[Division], events: Submissions, setti
     inside = np.arange(len(events)) >= outer.begins[1]  # the set-up may lie in the first segment
     held = np.bincount(events.kind, weights=inside, minlength=kinds)
     for_tests = np.bincount(events.kind, weights=inside & soon, minlength=kinds) >= settings["loop_alike_share"] * held
-    step = (uploaded & ~for_tests) | np.array(events.updates) | np.array([role in PRODUCTS for role in events.roles])
+    step = (uploaded & ~for_tests) | np.array(events.updates)
+    products = np.array([role in PRODUCTS for role in events.roles])
     for inner in finer:
         few = inner.kinds < settings["loop_check_kinds"]
         if copies[inner.content > 0].all() or (few and graphs[inner.content > 0].any()):
@@ -124,10 +126,13 @@ def _is_check(outer: Division, finer: list[Division], events: Submissions, setti
         if not (often and _holds_most(inner, outer, events, settings)):
             continue
         new = _added(inner, outer)
-        if not _is_little(new, outer, events, settings) or new[step].any():
+        trifle = inner.kinds >= settings["loop_rich"] and max(_shares(new, outer, events)) <= settings["loop_trifle"]
+        if not _is_little(new, outer, events, settings) or new[step].any() or (new[products].any() and not trifle):
             continue
         reads = float(inner.content[read_back].sum())  # it may read so often that something is read soon anywhere
         at_once = soon & (reads * ahead <= max(settings["most_share"] * inner.size, reads))
+        if trifle:
+            return True
         if not _for_reading(new, copies, at_once, events, settings):
             continue
         if 0 < _read(new, read_back, outer, events) <= settings["loop_check_reads"]:
@@ -147,12 +152,24 @@ def _is_scheduled(
     for inner in finer:
         if inner.count < settings["loop_check_every"] * outer.count or not _holds_most(inner, outer, events, settings):
             continue
-        own = every(outer, inner, settings)
-        intervals = {every(one, inner, settings) for one in found if one.count < inner.count} - {0}
-        ones = {own} if own else intervals
-        if any(one % other and other % one for one in ones for other in intervals):
-            return True
+        intervals = {one: every(one, inner, settings) for one in (outer, *found) if one.count < inner.count}
+        spaced = [one for one, interval in intervals.items() if interval]
+        for one in [outer] if intervals[outer] else spaced:
+            for other in spaced:
+                longer, shorter = sorted((one, other), key=lambda each: -intervals[each])
+                if intervals[longer] % intervals[shorter] and not _begins_anew(longer, shorter, inner, settings):
+                    return True
     return False
+
+
+def _begins_anew(longer: Division, shorter: Division, inner: Division, settings: Settings) -> bool:
+    """Return whether the segments of one division begin anew with each of a longer one: after as many finer iterations,
+    though one more or less may come before it ends.
+    """
+    begins = longer.begins[longer.begins <= shorter.begins[-1]]
+    first = shorter.begins[np.searchsorted(shorter.begins, begins)]
+    after = np.searchsorted(inner.begins, first) - np.searchsorted(inner.begins, begins)
+    return bool(np.bincount(after).max() >= settings["loop_alike_share"] * len(after))
 
 
 def _holds_most(inner: Division, outer: Division, events: Submissions, settings: Settings) -> bool:

@@ -167,7 +167,10 @@ def main() -> int:
         rows = [row for row in pool.map(compared, drawn()) if row]
     text = page(rows)
     if args.check:
-        return int(text != PAGE.read_text("utf-8"))
+        if text == PAGE.read_text("utf-8"):
+            return 0
+        print(f"{PAGE.relative_to(ROOT)}: stale; run python -m evaluation.tree_check", file=sys.stderr)
+        return 1
     PAGE.write_text(text, "utf-8")
     print(f"{sum(row.agrees for row in rows)} of {len(rows)} agree; wrote {PAGE.relative_to(ROOT)}")
     return 0

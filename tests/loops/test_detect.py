@@ -206,6 +206,19 @@ def test_frequent_or_long_pauses_are_part_of_the_loop(steps: int, bursts: int, p
     assert sorted(lengths)[len(lengths) // 2] == pytest.approx(100_000, rel=0.02)
 
 
+def test_a_validation_after_every_fourth_step_is_no_part_of_it() -> None:
+    case: Case = {"api_call": [], "gpu_op": [], "nvtx_range": []}
+    for burst in range(10):
+        start = burst * 3400
+        checked = launched(29, 100, ("validate()", 2, 10, 88), start=start + 450)
+        for work, name in ((launched(4, 100, *STEP, start=start), "step"), (checked, "validate")):
+            case["api_call"] += [{**row, "label": f"{row['label']} {name} {burst}"} for row in work["api_call"]]
+            case["gpu_op"] += [{**row, "api_call": f"{row['api_call']} {name} {burst}"} for row in work["gpu_op"]]
+        case["nvtx_range"] += ranges(4, "step", start=start)
+    steps = [row["end"] - row["start"] for row in iterations_of(case) if row["loop"] == 0]
+    assert max(steps) <= 110_000
+
+
 def test_three_ranges_are_phases_and_no_loop() -> None:
     case = launched(30, 100, *STEP)
     case["nvtx_range"] = ranges(3, "epoch", every=1000, duration=990)

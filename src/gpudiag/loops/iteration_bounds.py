@@ -84,12 +84,12 @@ def iteration_bounds(
 ) -> Bounds:
     """Start to next start; at a long pause and after the last iteration, to the end of the GPU work it queued (ns).
 
-    Pauses that come in many of the iterations, or that take most of the time, are a part of them.
+    Pauses that come in many of the iterations, or that take most of the time, are a part of them if the GPU idles.
 
     starts: when each iteration began, ascending; ended: returns, for iterations by position, when their marks ended.
     by_host: whether these are moments of the host, up to which an iteration queues work, and not the end of that work.
     """
-    broken = np.append(_pauses(starts, settings), len(starts) - 1)
+    broken = np.append(_pauses(con, starts, process, settings), len(starts) - 1)
     until = np.maximum(starts[broken], ended(broken))
     if by_host:
         until = np.maximum(until, queued(con, process, starts[broken], until)[1])
@@ -100,7 +100,7 @@ def iteration_bounds(
     return bounds
 
 
-def _pauses(starts: Ints, settings: Settings) -> Ints:
+def _pauses(con: Connection, starts: Ints, process: int, settings: Settings) -> Ints:
     """Return the iterations after which the loop stands still for long, by position, where that is no part of it."""
     # Iterations may be tens of millions: of arrays as long as that there are as few at a time as can be.
     typical = float(np.median(np.diff(starts), overwrite_input=True)) if len(starts) > 1 else 0.0
@@ -109,7 +109,24 @@ def _pauses(starts: Ints, settings: Settings) -> Ints:
         return long
     paused = float((starts[long + 1] - starts[long]).sum())
     most = len(long) >= settings["break_again"] and paused > settings["most_share"] * float(starts[-1] - starts[0])
-    return long[:0] if most or len(long) > settings["break_often"] * len(starts) else long
+    if not most and len(long) <= settings["break_often"] * len(starts):
+        return long
+    # What the GPU works on meanwhile, as a validation, is another loop.
+    worked = _busy(con, process, starts[long], starts[long + 1])
+    return long if worked > settings["most_share"] * paused else long[:0]
+
+
+def _busy(con: Connection, process: int, starts: Ints, ends: Ints) -> float:
+    """Return for how long operations of a process ran in these stretches, all together (ns)."""
+    with temporary(con, "busy_stretch", start=starts, until=ends):
+        row = con.execute(
+            """
+            select sum(least(o."end", b.until) - greatest(o.start, b.start)) from gpu_op o
+            join busy_stretch b on o.start < b.until and o."end" > b.start where o.process = ?
+            """,
+            [process],
+        ).fetchone()
+    return float(row[0] or 0) if row else 0.0
 
 
 def queued(con: Connection, process: int, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:

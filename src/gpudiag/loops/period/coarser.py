@@ -167,6 +167,8 @@ def _begins_anew(longer: Division, shorter: Division, inner: Division, settings:
     though one more or less may come before it ends.
     """
     begins = longer.begins[longer.begins <= shorter.begins[-1]]
+    if not len(begins):
+        return False
     first = shorter.begins[np.searchsorted(shorter.begins, begins)]
     after = np.searchsorted(inner.begins, first) - np.searchsorted(inner.begins, begins)
     return bool(np.bincount(after).max() >= settings["loop_alike_share"] * len(after))

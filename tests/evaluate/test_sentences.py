@@ -91,18 +91,20 @@ def fixes(case: Case) -> list[tuple[str, str]]:
     return [(remedy.id, remedy.framework) for remedy in found.remedies]
 
 
-def pooled(*calls: dict[str, object]) -> Case:
-    """Ten iterations of CuPy kernels, with these calls beside their launches."""
+def pooled(*calls: dict[str, object], kernel: str = "cupy_add__float32") -> Case:
+    """Ten iterations of one kernel, with these calls beside its launches."""
     launch = {"label": "k", "name": "cudaLaunchKernel", "start": 0, "duration": 5, "repeat": 40, "every": 50}
-    op = {"api_call": "k", "name": "cupy_add__float32", "start": 6, "duration": 5, "repeat": 40, "every": 50}
+    op = {"api_call": "k", "name": kernel, "start": 6, "duration": 5, "repeat": 40, "every": 50}
     return {"iteration": [iterations(10, 200)], "api_call": [launch, *calls], "gpu_op": [op]}
 
 
 @pytest.mark.slow
-def test_a_pool_emptied_after_each_block_looks_like_none() -> None:
-    off = pooled({"name": "cudaMalloc", "start": 8, "duration": 10, "repeat": 40, "every": 50},
-                 {"name": "cudaFree", "start": 20, "duration": 20, "repeat": 40, "every": 50})  # fmt: skip
-    assert fixes(off) == [("keep-the-pool", "cupy"), ("pool-allocation", "cupy")]
+def test_no_advice_to_stop_what_the_program_does_not_do() -> None:
+    """Of CuPy a pool that is emptied after each block looks like none, and one advice names both calls."""
+    calls = ({"name": "cudaMalloc", "start": 8, "duration": 10, "repeat": 40, "every": 50},
+             {"name": "cudaFree", "start": 20, "duration": 20, "repeat": 40, "every": 50})  # fmt: skip
+    assert fixes(pooled(*calls, kernel="void at::native::add<float>()")) == [("pool-allocation", "pytorch")]
+    assert fixes(pooled(*calls)) == [("keep-the-pool", "cupy"), ("pool-allocation", "cupy")]
 
 
 def test_chunks_uploaded_once_each_are_not_said_to_repeat() -> None:

@@ -1,6 +1,6 @@
 -- A host segment in which a thread that only copies prepares what it uploads next, while the thread that launches waits
 -- for it: the upload begins before that wait ends.
--- materialised: idle_interval and two rules' views look it up by call
+-- materialised: two views and a rule look it up by call
 --   api_call: the call that ended the segment
 --   waiting_call: the call that ended the wait of the launching thread
 --   waited_ns: how long that thread waited (ns)

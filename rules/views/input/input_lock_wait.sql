@@ -1,6 +1,5 @@
--- Idle time in which the launching thread waits for a lock while the thread runs that prepares its input: in most
--- samples
--- the same one as while it waits for input. In Python only the thread that holds the interpreter lock runs.
+-- Idle time in which the launching thread waits for a lock while the thread runs that prepares its input: the one that
+-- runs in most samples while it waits for input. In Python only the thread that holds the interpreter lock runs.
 --   idle_interval: references idle_interval
 --   loop: references loop
 --   function: the function that the other thread is in most often
@@ -23,9 +22,14 @@ met as (
     w.leaf,
     h.other_thread,
     h.function,
-    mode(row(h.file, h.line)::struct(file varchar, line integer)) as place,
+    mode(at_line order by at_line) as place,
     count(*) as samples
-  from lock_holder h
+  from (
+    select
+      *,
+      row(file, line)::struct(file varchar, line integer) as at_line
+    from lock_holder
+  ) h
   asof join waiting w on w.thread = h.thread and w.start <= h.time
   where h.time < w."end"
   group by w.loop, w.leaf, h.other_thread, h.function

@@ -132,11 +132,14 @@ def _lines(
         counted = votes.of(store.con, met) if met else _voted(store, rule, calls)
     total, least = sum(row[3] for row in counted), store.settings["line_min_share"]
     sampled = made.sampled if made else 1.0
-    lines = [_Line(f, n, fn, k / total * sampled) for f, n, fn, k in counted[:_LINES] if k / total * sampled >= least]
-    lines += [_Line(*line, backward=True) for line in made.lines if line[-1] >= least] if made else []
-    if not lines:  # of many lines a function may stand for enough
-        functions = votes.by_function(counted)[:_LINES]
-        lines = [_Line(f, n, fn, k / total * sampled) for f, n, fn, k in functions if k / total * sampled >= least]
+
+    def often(voted: Sequence[Votes]) -> list[_Line]:
+        parts = (_Line(file, line, function, count / total * sampled) for file, line, function, count in voted[:_LINES])
+        return [one for one in parts if one.part is not None and one.part >= least]
+
+    late = [_Line(*line, backward=True) for line in made.lines if line[-1] >= least] if made else []
+    # Of many lines their functions may stand for enough.
+    lines = [*often(counted), *late] or often(votes.by_function(counted))
     # Where input was asked for comes before the code that prepared it: that is where the loader is set up.
     asked = _asked_for_input(store, calls, met) if calls and store.loaders else []
     others = [line for line in lines if _spot(line) not in map(_spot, asked)]

@@ -108,7 +108,7 @@ def _pauses(con: Connection, starts: Ints, process: int, settings: Settings) -> 
     if not len(long):
         return long
     paused = float((starts[long + 1] - starts[long]).sum())
-    most = len(long) >= settings["break_again"] and paused > settings["most_share"] * float(starts[-1] - starts[0])
+    most = len(long) >= settings["break_least"] and paused > settings["most_share"] * float(starts[-1] - starts[0])
     if not most and len(long) <= settings["break_often"] * len(starts):
         return long
     # What the GPU works on meanwhile, as a validation, is another loop.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,8 +106,8 @@ def _is_check(outer: Division, finer: list[Division], events: Submissions, setti
     """Return whether a level only adds a small test, or a snapshot, read back once, to several finer iterations.
 
     A convergence test or a log line every ten steps repeats as well as the steps do; unlike a step it uploads nothing
-    but what it fills with the values to read, and unlike what follows the last layer it multiplies no matrices. What is
-    next to nothing beside iterations of many kinds is written now and then, whatever computed it.
+    but what it fills with the values to read, and unlike what follows the last layer it multiplies no matrices.
+    What takes next to no time beside iterations of many kernels is written now and then, whatever computed it.
     """
     kinds = len(events.names)
     read_back, uploaded = (np.array([way in name for name in events.names]) for way in (COPY_BACK, UPLOAD))
@@ -126,13 +127,16 @@ def _is_check(outer: Division, finer: list[Division], events: Submissions, setti
         if not (often and _holds_most(inner, outer, events, settings)):
             continue
         new = _added(inner, outer)
-        trifle = inner.kinds >= settings["loop_rich"] and max(_shares(new, outer, events)) <= settings["loop_trifle"]
-        if not _is_little(new, outer, events, settings) or new[step].any() or (new[products].any() and not trifle):
+        negligible = (
+            inner.kinds >= settings["loop_step_kinds"]
+            and max(_shares(new, outer, events)) <= settings["loop_negligible"]
+        )
+        if not _is_little(new, outer, events, settings) or new[step].any() or (new[products].any() and not negligible):
             continue
+        if negligible:
+            return True
         reads = float(inner.content[read_back].sum())  # it may read so often that something is read soon anywhere
         at_once = soon & (reads * ahead <= max(settings["most_share"] * inner.size, reads))
-        if trifle:
-            return True
         if not _for_reading(new, copies, at_once, events, settings):
             continue
         if 0 < _read(new, read_back, outer, events) <= settings["loop_check_reads"]:
@@ -152,13 +156,14 @@ def _is_scheduled(
     for inner in finer:
         if inner.count < settings["loop_check_every"] * outer.count or not _holds_most(inner, outer, events, settings):
             continue
-        intervals = {one: every(one, inner, settings) for one in (outer, *found) if one.count < inner.count}
-        spaced = [one for one, interval in intervals.items() if interval]
-        for one in [outer] if intervals[outer] else spaced:
-            for other in spaced:
-                longer, shorter = sorted((one, other), key=lambda each: -intervals[each])
-                if intervals[longer] % intervals[shorter] and not _begins_anew(longer, shorter, inner, settings):
-                    return True
+        intervals = {one: every(one, inner, settings) for one in found if one.count < inner.count}
+        spaced = sorted((one for one in intervals if intervals[one]), key=lambda one: -intervals[one])
+        pairs = [two for two in combinations(spaced, 2) if not intervals[outer] or outer in two]
+        if any(
+            intervals[longer] % intervals[shorter] and not _begins_anew(longer, shorter, inner, settings)
+            for longer, shorter in pairs
+        ):
+            return True
     return False
 
 

@@ -108,8 +108,8 @@ def test_a_long_recording_is_measured_in_parts(monkeypatch: pytest.MonkeyPatch) 
     assert (run_of(case).coverage, run_of(case).outside) == (whole.coverage, whole.outside)
 
 
-def run(coverage_: float | None, *, mode: str = "iterations", **outside: float) -> Run:
-    loop = Loop(id=0, name="step", source="period", iterations=9, iteration_ms=1.0, share_of_span=1.0)
+def run(coverage_: float | None, *, mode: str = "iterations", repeats: int | None = None, **outside: float) -> Run:
+    loop = Loop(id=0, name="step", source="period", iterations=9, iteration_ms=1.0, repeats=repeats, share_of_span=1.0)
     known = Outside.model_validate({"before_ms": 0, "between_ms": 0, "after_ms": 0, **outside})
     return Run.model_validate({"mode": mode, "coverage": coverage_, "outside": known, "loops": (loop,)})
 
@@ -121,6 +121,10 @@ def run(coverage_: float | None, *, mode: str = "iterations", **outside: float) 
         (
             run(0.97, before_ms=2, after_ms=1),
             "The loop holds 97 % of the GPU's work; 2.0 % came before, 1.0 % after.",
+        ),
+        (
+            run(1.0, repeats=25),
+            "The loop holds all of the GPU's work. In each iteration the same operations come 25 times.",
         ),
         (run(0.75, between_ms=5), "The loop holds 75 % of the GPU's work; 25 % came between iterations."),
         (run(1.0, mode="run"), ""),

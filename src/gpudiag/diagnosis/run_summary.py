@@ -115,7 +115,8 @@ def _loops(con: Connection, settings: Mapping[str, float], iteration_times: Mapp
         budgets[loop][category] = float(share)
     rows = con.execute(
         """
-        select id, name, marker, nvtx_path, period_source, steady_iterations, processes, iteration_ns, share_of_span
+        select id, name, marker, nvtx_path, period_source, steady_iterations, processes, iteration_ns, repeats,
+               share_of_span
         from loop where share_of_span >= ? and id in (select loop from loop_facts) order by share_of_span desc, id
         """,
         [settings["min_loop_share"]],
@@ -124,11 +125,11 @@ def _loops(con: Connection, settings: Mapping[str, float], iteration_times: Mapp
         Loop(
             id=number, name=clean(name), marker=clean(marker) if marker else None,
             nvtx_path=clean(path) if path else None, source=source,
-            iterations=iterations, processes=processes, iteration_ms=length / 1e6,
+            iterations=iterations, processes=processes, iteration_ms=length / 1e6, repeats=repeats,
             file=file_of.get(number), share_of_span=share, paused_share=paused.get(number), budget=budgets[number],
             kernels=kernels.get(number, ()), phases=parts.get(number, ()), **counts.get(number, {}),
         )
-        for number, name, marker, path, source, iterations, processes, length, share in rows
+        for number, name, marker, path, source, iterations, processes, length, repeats, share in rows
     ]  # fmt: skip
     given = _given(result, iteration_times)
     return tuple(iteration_time_check.timed(loop, given.get(loop.id), settings) for loop in result)

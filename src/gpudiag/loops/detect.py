@@ -154,7 +154,7 @@ def _write(con: Connection, loops: list[Found], settings: Settings) -> None:
         insert into loop by name
         with found as (
             select unnest(range(?)) as id, unnest(?::varchar[]) as name, unnest(?::varchar[]) as path,
-                   unnest(?::varchar[]) as source
+                   unnest(?::varchar[]) as source, unnest(?::integer[]) as repeats
         ), steady as (
             select loop, count(distinct process) as processes, count(*) filter (in_steady_state) as iterations,
                    coalesce(sum("end" - start) filter (in_steady_state), 0) as length,
@@ -163,11 +163,11 @@ def _write(con: Connection, loops: list[Found], settings: Settings) -> None:
         )
         select f.id, f.name, if(f.source = 'period', f.name, null) as marker, f.path as nvtx_path,
                f.source as period_source, s.processes, s.iterations as steady_iterations, s.length as steady_ns,
-               s.each as iteration_ns,
+               s.each as iteration_ns, f.repeats,
                coalesce(s.length / nullif(sum(s.length) over (), 0), 0) as share_of_span
         from found f join steady s on s.loop = f.id
         """,
-        [len(loops), *([getattr(loop, field) for loop in loops] for field in ("name", "path", "source"))],
+        [len(loops), *([getattr(loop, field) for loop in loops] for field in ("name", "path", "source", "repeats"))],
     )
     runs = [run for loop in loops for run in loop.runs]
     _write_windows(con, [run.process for run in runs if run.begun], [run.process for run in runs if run.goes_on])

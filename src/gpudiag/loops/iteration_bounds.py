@@ -34,12 +34,15 @@ class Iterations:
 
 @dataclass(slots=True)
 class Found:
-    """A loop and who ran it. `source` is nvtx, period or unknown."""
+    """A loop and who ran it. `source` is nvtx, period or unknown; `repeats` how often the same work comes in each
+    iteration, where more than once.
+    """
 
     name: str
     path: str | None
     source: str
     runs: list[Iterations] = field(default_factory=list)
+    repeats: int | None = None
 
 
 _AT_ONCE = 1_000_000

@@ -92,6 +92,9 @@ class Loop(Frozen):
         default=None,
         description="without the profiler, where no time was given and that is much less than with it",
     )
+    repeats: int | None = Field(
+        default=None, description="how often the same operations come in each iteration; null where they do not"
+    )
     share_of_span: float = Field(description="part of all steady time, 0 to 1")
     paused_share: float | None = Field(
         default=None,

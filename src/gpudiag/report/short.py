@@ -79,8 +79,9 @@ def _blocks(seen: Mapping[str, Any], count: int, explained: int, console: Consol
             loops.append(text(f"{line.bar} {line.rest}" if bars else line.rest))
     if seen["bar_legend"] and bars and len(lines) > 1:
         loops.append(text(seen["bar_legend"]))
-    if seen["coverage"] and not coverage_words.holds_nearly_all(report.run):
-        loops.append(text(escape.prose(seen["coverage"])))
+    held = coverage_words.repeated(report.run) if coverage_words.holds_nearly_all(report.run) else seen["coverage"]
+    if held:
+        loops.append(text(escape.prose(held)))
     yield loops
     yield _findings(seen, count, explained, text, console.width - FOLDER)
     yield [text(f"**{one.title}**: {one.where}") for one in seen["observed"]]

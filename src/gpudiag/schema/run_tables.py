@@ -91,6 +91,8 @@ LOOPS: tuple[Table, ...] = (
         col("steady_iterations", "integer", "iterations counted after warm-up", default="10"),
         col("steady_ns", "bigint", "time of those iterations, drain included", "ns", "0"),
         col("iteration_ns", "double", "mean iteration of those analysed", "ns", "0"),
+        col("repeats", "integer", "how often the same operations come in each iteration of a loop found by repetition; "
+           "null where they do not"),
         col("share_of_span", "double", "its part of the steady time of all loops, 0 to 1", default="1.0"),
     )),
     Table("iteration", "one pass of a loop, from its start to the start of the next; both as late as the GPU finishes "

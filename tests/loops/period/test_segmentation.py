@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -146,6 +147,14 @@ def test_a_snapshot_ends_no_iteration() -> None:
     written = ["energy", "memcpy:device_to_device", "memcpy:device_to_host"]
     begun = begins((step * 5 + written) * 12)
     assert float(np.median(np.diff(begun))) <= len(step)
+
+
+@pytest.mark.parametrize("layers", [2, 12])
+def test_how_often_the_same_work_comes_is_said(layers: int) -> None:
+    """Twice is said of no iteration: a step has two halves, as a forward pass and the pass back."""
+    step = ["memcpy:host_to_device", "embed", *["attention", "mlp"] * layers, "head", "loss"]
+    found = next(iterations(submitted(step * 30), SETTINGS))
+    assert found.repeats == (layers if layers > 2 else None)
 
 
 @pytest.mark.parametrize(("energy", "snapshot"), [(25, 15), (20, 30)])
@@ -372,6 +381,26 @@ def test_steps_with_an_input_each_are_the_iterations() -> None:
         step = [BATCH, *[f"fusion_{n}" for n in range(9)]]
         sequence += [*step * steps, *[f"fusion_{n}" for n in (20, 21, 22)] * 4, "memcpy:device_to_host"]
     assert float(np.median(np.diff(begins(sequence)))) == 10
+
+
+def test_copies_of_one_input_are_no_iterations() -> None:
+    """A block of pulses arrives in hundreds of packets, each copied by itself."""
+    block = [*[BATCH] * 400, "unpack", "fft", "multiply", "ifft", "detect", "memcpy:device_to_host"]
+    assert distances(block * 20) == {len(block)}
+
+
+def test_a_batch_of_queries_is_no_row_of_its_convergence_tests() -> None:
+    """Each batch is uploaded and propagated in twelve steps; the host waits after every fourth for a test, and twice
+    before a batch.
+    """
+    tested = [*["clear", "propagate", "seeds"] * 4, "zero", "tiny_change", "memcpy:device_to_host"]
+    result = ["zero", "tiny_gather", "tiny_sort", "memcpy:device_to_host"]
+    batch = [BATCH, "zero", "seeds", *tested * 3, *result]
+    begun = [number * len(batch) for number in range(150)]
+    waits = sorted([at + 3 + len(tested) * test for at in begun for test in (1, 2, 3)] + [begun[0], begun[75]])
+    events = replace(submitted(batch * 150), calls={"0 cudaStreamSynchronize": np.array(waits)})
+    found = next(iterations(events, SETTINGS))
+    assert set(np.diff(found.begins).tolist()) == {len(batch)}
 
 
 def test_a_day_of_hours_that_are_read_one_by_one_is_no_iteration() -> None:

@@ -49,7 +49,7 @@ def _is_epoch(outer: Division, finer: list[Division], events: Submissions, setti
 
     return any(
         holds(one)
-        and _holds_most(one, outer, events, settings)
+        and holds_most(one, outer, events, settings)
         and updates(one, events)
         and one.votes >= settings["loop_chance_votes"] * outer.votes
         for one in finer
@@ -87,12 +87,15 @@ def _holds_fed(outer: Division, finer: list[Division], events: Submissions, sett
     """
     if any(events.updates):
         return False
+    copies = np.array([name.startswith(COPIES) for name in events.short])
     for one in finer:
+        if copies[one.content > 0].all():
+            continue  # an input may come in thousands of copies
         few = one.kinds < settings["loop_check_kinds"]
         alike = one.quality <= outer.quality
         if one.count < settings["loop_check_every_few" if few or alike else "loop_epoch_steps"] * outer.count:
             continue
-        if not _holds_most(one, outer, events, settings):
+        if not holds_most(one, outer, events, settings):
             continue
         if alike and not _is_little(_added(one, outer), outer, events, settings):
             continue
@@ -124,7 +127,9 @@ def _is_check(outer: Division, finer: list[Division], events: Submissions, setti
         if copies[inner.content > 0].all() or (few and graphs[inner.content > 0].any()):
             continue  # a step computes; and nothing tells graphs apart, of which it may launch several
         often = inner.count >= settings["loop_check_every_few" if few else "loop_check_every"] * outer.count
-        if not (often and _holds_most(inner, outer, events, settings)):
+        if not (often and holds_most(inner, outer, events, settings)):
+            continue
+        if _shares_input(inner, outer, soon, events, settings):
             continue
         new = _added(inner, outer)
         negligible = (
@@ -144,6 +149,20 @@ def _is_check(outer: Division, finer: list[Division], events: Submissions, setti
     return False
 
 
+def _shares_input(
+    inner: Division, outer: Division, soon: NDArray[np.bool_], events: Submissions, settings: Settings
+) -> bool:
+    """Return whether nearly each segment of a level is given an upload to work on, and few finer iterations are: these
+    share it. What is read back soon is no input but a test's.
+    """
+    given = events.fed[~soon[events.fed]]
+
+    def fed(one: Division) -> float:
+        return len(np.unique(np.searchsorted(one.begins, given, side="right"))) / one.count
+
+    return fed(outer) >= settings["loop_alike_share"] and fed(inner) <= settings["most_share"]
+
+
 def _is_scheduled(
     outer: Division, finer: list[Division], found: Sequence[Division], events: Submissions, settings: Settings
 ) -> bool:
@@ -154,7 +173,7 @@ def _is_scheduled(
     after more iterations, now after fewer, is no iteration either: both write something, say.
     """
     for inner in finer:
-        if inner.count < settings["loop_check_every"] * outer.count or not _holds_most(inner, outer, events, settings):
+        if inner.count < settings["loop_check_every"] * outer.count or not holds_most(inner, outer, events, settings):
             continue
         intervals = {one: every(one, inner, settings) for one in found if one.count < inner.count}
         spaced = sorted((one for one in intervals if intervals[one]), key=lambda one: -intervals[one])
@@ -179,7 +198,7 @@ def _begins_anew(longer: Division, shorter: Division, inner: Division, settings:
     return bool(np.bincount(after).max() >= settings["loop_alike_share"] * len(after))
 
 
-def _holds_most(inner: Division, outer: Division, events: Submissions, settings: Settings) -> bool:
+def holds_most(inner: Division, outer: Division, events: Submissions, settings: Settings) -> bool:
     """Return whether finer iterations hold most of a level's GPU time, or of what its typical segment takes.
 
     A library that tries its algorithms for a new shape does so within one segment of the level, between the finer ones.

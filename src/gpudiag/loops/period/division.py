@@ -46,6 +46,8 @@ class Division:
     own_votes: int = 1
     """Of these the ones whose occurrences alternate with its own; no products and convolutions, of which a library
     picks another kernel for each size."""
+    repeats: int | None = None
+    """How often the work of a finer division comes in the typical segment, where that holds most of it."""
     stump: int | None = None
     """The operation with which one more segment begins that the run, or the recording, did not end."""
 

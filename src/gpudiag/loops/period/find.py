@@ -38,7 +38,7 @@ def loops_from_period(
     loops = _all(con, process, events, found, settings) if several else [Parts([found])]
     return [
         Found(f"every {_telling(one.each[0].events, one.each[0].division)}", None, "period",
-              [Iterations(process, int(events.thread[one.begins]), one.bounds)])
+              [Iterations(process, int(events.thread[one.begins]), one.bounds)], one.each[0].division.repeats)
         for one in further.ended(loops)
     ]  # fmt: skip
 

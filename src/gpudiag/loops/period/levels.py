@@ -31,6 +31,15 @@ def outermost(found: list[Division], events: Submissions, settings: Settings) ->
     return _good(level, settings)
 
 
+def repeats(division: Division, found: list[Division], events: Submissions, settings: Settings) -> int | None:
+    """Return how often a finer division's work comes in each segment, where it holds most of it: the steps between two
+    snapshots, or the layers of a step. Of several such divisions the coarsest counts.
+    """
+    finer = sorted((one for one in found if one.count > division.count), key=lambda one: one.count)
+    times = (every(division, one, settings) for one in finer if coarser.holds_most(one, division, events, settings))
+    return next((one for one in times if one >= settings["loop_check_every"]), None)
+
+
 def _good(level: list[Division], settings: Settings) -> list[Division]:
     """The divisions of about the best quality."""
     best = max((one.quality for one in level), default=0.0)

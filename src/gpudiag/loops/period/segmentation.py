@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from gpudiag.loops.iteration_bounds import Ints, Settings
 from gpudiag.loops.period.division import Division, Marker
-from gpudiag.loops.period.levels import outermost
+from gpudiag.loops.period.levels import outermost, repeats
 from gpudiag.loops.period.submissions import PRODUCTS, Floats, Submissions
 
 # Bounds on the cost of a search, not thresholds.
@@ -41,6 +41,7 @@ def iterations(events: Submissions, settings: Settings) -> Iterator[Division]:
         marker = likeliest.marker
         best = likeliest if sample is events else _judged(events, marker, marker.positions(events), settings)
         if best:
+            best = replace(best, repeats=repeats(likeliest, found, sample, settings))
             within = _from_pause_to_pause(_within(best, events, settings), events, settings)
             yield _without_stump(_after_extra_work(within, events, settings), len(events), settings)
         found = [one for one in found if one not in level]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -103,21 +104,21 @@ def read(con: Connection, process: int, settings: Settings, *, by_thread: bool =
         select a.id as call, a.start, a."end" as called, o."end" as done, o."end" - o.start as ns, a.thread,
                coalesce(o.name, -1) as name,
                enum_code(o.kind) as what, coalesce(enum_code(o.copy_kind), -1) as direction,
-               coalesce(o.copy_kind = $upload and o.bytes >= $least, false)::int as fed
+               coalesce(o.copy_kind = $upload and o.bytes >= $least, false)::int as fed, coalesce(o.bytes, 0) as bytes
         from gpu_op o join api_call a on a.id = o.api_call where o.process = $process
         order by a.start, a.id, o."end"
         """,
         {"process": process, "upload": UPLOAD, "least": settings["loop_fed_bytes"]},
     ).fetchnumpy()
-    call, start, called, done, thread, name, what, direction, ns, fed = (
+    call, start, called, done, thread, name, what, direction, ns, fed, size = (
         np.asarray(rows[column], dtype=np.int64)
-        for column in ("call", "start", "called", "done", "thread", "name", "what", "direction", "ns", "fed")
+        for column in ("call", "start", "called", "done", "thread", "name", "what", "direction", "ns", "fed", "bytes")
     )
     updates = np.isin(name, con.execute(_UPDATING).fetchnumpy()["id"]).astype(np.int64)
     first = np.flatnonzero(np.append(True, call[1:] != call[:-1])[: len(call)])
     together = np.diff(np.append(first, len(call)))
     if len(first) < len(call):
-        done, updates, fed = (np.maximum.reduceat(column, first) for column in (done, updates, fed))
+        done, updates, fed, size = (np.maximum.reduceat(column, first) for column in (done, updates, fed, size))
         ns = np.add.reduceat(ns, first)
         start, called, thread, name, what, direction = (
             column[first] for column in (start, called, thread, name, what, direction)
@@ -142,9 +143,33 @@ def read(con: Connection, process: int, settings: Settings, *, by_thread: bool =
         tuple(short for _, short, _, _ in named),
         tuple(role for _, _, role, _ in named),
         tuple(updates for _, _, _, updates in named),
-        np.flatnonzero(fed),
+        _inputs(np.flatnonzero(fed), kind, size, [short for _, short, _, _ in named], settings),
         _calls(con, process, start, thread),
     )
+
+
+def _inputs(fed: Ints, kind: Ints, size: Ints, short: Sequence[str], settings: Settings) -> Ints:
+    """The uploads that an iteration works on: without the arguments of a kernel, as Numba copies host arrays.
+
+    Such an array comes back, as large as it was, right after the kernel. Where nearly all kernels are given arrays in
+    this way, these are their input.
+    """
+    copies = np.array([name.startswith(COPIES) for name in short], dtype=bool)[kind]
+    back = np.flatnonzero(np.array([COPY_BACK in name for name in short], dtype=bool)[kind])
+    if not len(fed) or not len(back):
+        return fed
+    kernels = np.append(0, np.cumsum(~copies))  # before each operation
+    places = np.concatenate((fed, back))
+    order = np.lexsort((places, size[places]))
+    ordered, returns = places[order], order >= len(fed)
+    following = np.where(returns, np.arange(len(order)), len(order))
+    following = np.append(np.minimum.accumulate(following[::-1])[::-1], len(order))[1:]
+    there = ~returns & (following < len(order))
+    uploads, later = ordered[there], ordered[following[there]]
+    around = (size[uploads] == size[later]) & (kernels[later] - kernels[uploads] == 1)
+    arguments = uploads[around]
+    given = len(np.unique(kernels[arguments]))
+    return np.setdiff1d(fed, arguments) if given < settings["loop_alike_share"] * kernels[-1] else fed
 
 
 def _pool(con: Connection, process: int) -> Ints:

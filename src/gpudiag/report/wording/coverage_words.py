@@ -1,4 +1,4 @@
-"""The sentence on the part of the GPU's work that the loops of a report hold, and on where the rest lies."""
+"""Sentences on what the loops of a report hold: which part of the GPU's work, and what repeats in an iteration."""
 
 from __future__ import annotations
 
@@ -19,6 +19,18 @@ def sentence(run: Run) -> str:
 
     Of a run without iterations the line of its time says already that nothing repeats.
     """
+    return " ".join(filter(None, (_held(run), repeated(run))))
+
+
+def repeated(run: Run) -> str:
+    """`In each iteration the same operations come 25 times.`: who counts these as iterations can divide by it."""
+    named = "" if len(run.loops) == 1 else " of `{name}`"
+    found = [(loop.repeats, named.format(name=loop.name)) for loop in run.loops if loop.repeats]
+    return " ".join(f"In each iteration{of} the same operations come {repeats:,} times." for repeats, of in found)
+
+
+def _held(run: Run) -> str:
+    """The part of the work that the loops hold."""
     if run.mode is None:
         return ""
     holds = "The loop holds" if len(run.loops) == 1 else "The loops hold"

@@ -147,7 +147,7 @@ def test_a_loader_that_pins_in_a_thread_is_explained() -> None:
 @pytest.mark.slow
 def test_a_gain_beyond_its_leaf_has_a_reason() -> None:
     most, reasons = library().setting_values["more_than_leaf"], set()
-    for name in ("hf_trainer_gpt2.param_norms", "gnn_sage.augment_on_host"):
+    for name in ("hf_trainer_gpt2.param_norms", "gnn_sage.augment_on_host", "detector_train.no_workers"):
         report = report_of(recording(WILD / name))
         tree = report.run.loops[0].tree
         for finding in (finding for finding in report.findings if finding.leaf):

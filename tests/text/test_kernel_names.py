@@ -30,6 +30,7 @@ TORCH = "void at::native::"
         ("void cutlass::Kernel2<cutlass_80_simt_sgemm_128x64_8x5_nt_align1>(T1::Params)",
          "Kernel2 (cutlass_80_simt_sgemm_128x64_8x5_nt_align1)"),
         ("__main__::transmit[abi:v1,cw51cXTLSUwv1sDUaK](Array<float, (int)1, C>)", "transmit"),
+        ("__main__::paths[abi:v1,cw51c…, float, float)", "paths"),
         ("void regular_fft<(unsigned int)128, EPT<(unsigned int)16>>(int)", "regular_fft"),
         ("nvjet_sm90_tst_64x64", "nvjet_sm90_tst_64x64"),
         ("", ""),

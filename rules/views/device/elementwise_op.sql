@@ -14,6 +14,7 @@
 --   run: how many other kernels began before it on its stream: the same for all in an unbroken row
 --   own_kernel: the base name of the last of these, where it is the program's own and no library's; else null
 --   follows_threads: threads in its grid
+--   follows_duration_ns: how long it ran (ns)
 create view elementwise_op as
 with kernel_name as (
   select id
@@ -51,7 +52,10 @@ ordered as (
     ) over before as follows,
     last_value(
       case when o.name not in (select id from kernel_name) then o.grid * o.block end ignore nulls
-    ) over before as follows_threads
+    ) over before as follows_threads,
+    last_value(
+      case when o.name not in (select id from kernel_name) then w.duration_ns end ignore nulls
+    ) over before as follows_duration_ns
   from loop_gpu_op w
   join analysed_gpu_op o on o.id = w.op
   where w.class = 'compute' and w.stream in (select stream from using_them)
@@ -70,7 +74,8 @@ select
   d.threads,
   cast(d.run as bigint) as run,
   n.short as own_kernel,
-  d.follows_threads
+  d.follows_threads,
+  d.follows_duration_ns
 from ordered d
 left join name n on n.id = d.follows and not is_library_kernel(n.text) and kernel_role(n.text) is null
 where d.name in (select id from kernel_name);

@@ -183,10 +183,10 @@ def _main_leaf(claimed: Mapping[str, float], item: PricedFinding) -> str:
 
 
 def _also(item: PricedFinding, share: float) -> Also | None:
-    """Return why a fix saves more than this share: nothing else, but that profiling makes an iteration longer; of a job
-    of ranks their waits; else what its last edit that says so shortens.
+    """Return why a fix saves more than this share: nothing else, but that profiling makes an iteration longer, where
+    the report says by how much; of a job of ranks their waits; else what its last edit that says so shortens.
     """
-    if item.price and 1 - item.price.recorded <= share:
+    if item.price and item.loop and item.loop.usual_ms < item.loop.iteration_ms and 1 - item.price.recorded <= share:
         return "profiler"
     if item.model and item.model.meet:
         return "ranks"

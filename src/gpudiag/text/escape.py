@@ -63,12 +63,16 @@ def middle(text: str, limit: int) -> str:
     return f"{text[:head]}…{text[len(text) - (limit - 1 - head) :]}"
 
 
+_VERSION = re.compile(r"\[abi:[^\]]*\]")  # how Numba tells apart what it compiled for other types
+
+
 @lru_cache(maxsize=1024)
 def short_name(name: str, limit: int = NAME_LIMIT) -> str:
     """A readable short form of a long C++ name: no signature, then no nested template arguments or namespaces."""
     if len(name) <= limit:
         return name
     bare = name.removeprefix("void ").replace("(anonymous namespace)::", "").replace("<unnamed>::", "")
+    bare = _VERSION.sub("", bare)
     for form in (
         _without_signature(bare),
         _without_signature(_fold(bare, 1)),

@@ -10,7 +10,10 @@ from gpudiag.report.wording.words import LITTLE, WHOLE, leaf_label
 from gpudiag.text.escape import code, plain
 from gpudiag.text.format import base_name, pct
 
-STARTED = {"exposed_copy": "the copies were started by", "exposed_communication": "the exchange was started by"}
+STARTED = {
+    "exposed_copy": "the copies were {mostly}started by",
+    "exposed_communication": "the exchange was {mostly}started by",
+}
 UNKNOWN = "the recording does not show what the host did"
 
 
@@ -76,7 +79,8 @@ def _mostly(one: Unclaimed) -> str:
         most = f" for {pct(part)} of that time" if part is not None and part < 1 - LITTLE else ""
         return f"the host was in {_place(places[0])}{most}"
     if one.calls:
-        return f"{_call(one)} {code(one.calls[0])}, mostly"
+        mostly = "mostly " if len(one.calls) > 1 else ""
+        return f"{_call(one, mostly)} {code(one.calls[0])}"
     return f"the host called {code(one.os_calls[0])}" if one.os_calls else UNKNOWN
 
 
@@ -85,8 +89,8 @@ def _seen(one: Unclaimed) -> list[Place]:
     return [place for place in one.where if place.share is None or place.share >= LITTLE]
 
 
-def _call(one: Unclaimed) -> str:
-    return STARTED.get(one.leaf, "the next CUDA call was")
+def _call(one: Unclaimed, mostly: str = "") -> str:
+    return STARTED.get(one.leaf, "the next CUDA call was {mostly}").format(mostly=mostly).strip()
 
 
 def _name(loop: Loop) -> str:

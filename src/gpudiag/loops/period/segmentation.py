@@ -126,8 +126,9 @@ def _from_pause_to_pause(division: Division, events: Submissions, settings: Sett
         return division
     first = [0] if after[0] == many else []
     return replace(
-        division, begins=division.begins[[*first, *after]], size=many * division.size, content=many * division.content
-    )
+        division, begins=division.begins[[*first, *after]], size=many * division.size,
+        content=many * division.content, repeats=division.repeats and many * division.repeats,
+    )  # fmt: skip
 
 
 def _after_extra_work(division: Division, events: Submissions, settings: Settings) -> Division:

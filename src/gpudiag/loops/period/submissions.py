@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -104,21 +103,22 @@ def read(con: Connection, process: int, settings: Settings, *, by_thread: bool =
         select a.id as call, a.start, a."end" as called, o."end" as done, o."end" - o.start as ns, a.thread,
                coalesce(o.name, -1) as name,
                enum_code(o.kind) as what, coalesce(enum_code(o.copy_kind), -1) as direction,
-               coalesce(o.copy_kind = $upload and o.bytes >= $least, false)::int as fed, coalesce(o.bytes, 0) as bytes
+               case when o.copy_kind = $upload and o.bytes >= $least then o.bytes when o.copy_kind = $back then -o.bytes
+               else 0 end as moved
         from gpu_op o join api_call a on a.id = o.api_call where o.process = $process
         order by a.start, a.id, o."end"
         """,
-        {"process": process, "upload": UPLOAD, "least": settings["loop_fed_bytes"]},
+        {"process": process, "upload": UPLOAD, "back": COPY_BACK, "least": settings["loop_fed_bytes"]},
     ).fetchnumpy()
-    call, start, called, done, thread, name, what, direction, ns, fed, size = (
+    call, start, called, done, thread, name, what, direction, ns, moved = (
         np.asarray(rows[column], dtype=np.int64)
-        for column in ("call", "start", "called", "done", "thread", "name", "what", "direction", "ns", "fed", "bytes")
+        for column in ("call", "start", "called", "done", "thread", "name", "what", "direction", "ns", "moved")
     )
     updates = np.isin(name, con.execute(_UPDATING).fetchnumpy()["id"]).astype(np.int64)
     first = np.flatnonzero(np.append(True, call[1:] != call[:-1])[: len(call)])
     together = np.diff(np.append(first, len(call)))
     if len(first) < len(call):
-        done, updates, fed, size = (np.maximum.reduceat(column, first) for column in (done, updates, fed, size))
+        done, updates, moved = (np.maximum.reduceat(column, first) for column in (done, updates, moved))
         ns = np.add.reduceat(ns, first)
         start, called, thread, name, what, direction = (
             column[first] for column in (start, called, thread, name, what, direction)
@@ -143,31 +143,26 @@ def read(con: Connection, process: int, settings: Settings, *, by_thread: bool =
         tuple(short for _, short, _, _ in named),
         tuple(role for _, _, role, _ in named),
         tuple(updates for _, _, _, updates in named),
-        _inputs(np.flatnonzero(fed), kind, size, [short for _, short, _, _ in named], settings),
+        _inputs(moved, kind, copies, settings),
         _calls(con, process, start, thread),
     )
 
 
-def _inputs(fed: Ints, kind: Ints, size: Ints, short: Sequence[str], settings: Settings) -> Ints:
+def _inputs(moved: Ints, kind: Ints, copies: NDArray[np.bool_], settings: Settings) -> Ints:
     """The uploads that an iteration works on: without the arguments of a kernel, as Numba copies host arrays.
 
     Such an array comes back, as large as it was, right after the kernel. Where nearly all kernels are given arrays in
-    this way, these are their input.
+    this way, these are their input. moved: bytes that each operation uploads, less than 0 for those copied back.
+    copies: of each kind whether it is one.
     """
-    copies = np.array([name.startswith(COPIES) for name in short], dtype=bool)[kind]
-    back = np.flatnonzero(np.array([COPY_BACK in name for name in short], dtype=bool)[kind])
-    if not len(fed) or not len(back):
-        return fed
-    kernels = np.append(0, np.cumsum(~copies))  # before each operation
-    places = np.concatenate((fed, back))
-    order = np.lexsort((places, size[places]))
-    ordered, returns = places[order], order >= len(fed)
-    following = np.where(returns, np.arange(len(order)), len(order))
-    following = np.append(np.minimum.accumulate(following[::-1])[::-1], len(order))[1:]
-    there = ~returns & (following < len(order))
+    fed, places = np.flatnonzero(moved > 0), np.flatnonzero(moved)
+    kernels = np.append(0, np.cumsum(~copies[kind]))  # before each operation
+    ordered = places[np.lexsort((places, np.abs(moved[places])))]  # by size, and of one size in their order
+    returns = np.where(moved[ordered] < 0, np.arange(len(ordered)), len(ordered))
+    following = np.minimum.accumulate(returns[::-1])[::-1]  # the next copy back
+    there = (moved[ordered] > 0) & (following < len(ordered))
     uploads, later = ordered[there], ordered[following[there]]
-    around = (size[uploads] == size[later]) & (kernels[later] - kernels[uploads] == 1)
-    arguments = uploads[around]
+    arguments = uploads[(moved[later] == -moved[uploads]) & (kernels[later] - kernels[uploads] == 1)]
     given = len(np.unique(kernels[arguments]))
     return np.setdiff1d(fed, arguments) if given < settings["loop_alike_share"] * kernels[-1] else fed
 

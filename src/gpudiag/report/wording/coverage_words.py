@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpudiag.model import Run
-from gpudiag.text.format import pct
+from gpudiag.text.format import code, pct
 
 _NEARLY_ALL = 0.95
 _LEAST = 0.0005  # of the work: less would be printed as 0.0 %
@@ -24,8 +24,8 @@ def sentence(run: Run) -> str:
 
 def repeated(run: Run) -> str:
     """`In each iteration the same operations come 25 times.`: who counts these as iterations can divide by it."""
-    named = "" if len(run.loops) == 1 else " of `{name}`"
-    found = [(loop.repeats, named.format(name=loop.name)) for loop in run.loops if loop.repeats]
+    several = len(run.loops) > 1
+    found = [(loop.repeats, f" of {code(loop.name)}" if several else "") for loop in run.loops if loop.repeats]
     return " ".join(f"In each iteration{of} the same operations come {repeats:,} times." for repeats, of in found)
 
 

@@ -63,7 +63,9 @@ def middle(text: str, limit: int) -> str:
     return f"{text[:head]}…{text[len(text) - (limit - 1 - head) :]}"
 
 
-_VERSION = re.compile(r"\[abi:[^\]]*\]")  # how Numba tells apart what it compiled for other types
+ABI_TAG = r"\[abi:[^\]]*(?:\]|$)"
+"""How Numba tells apart what it compiled for other types; at the end of a name that was cut."""
+_ABI_TAG = re.compile(ABI_TAG)
 
 
 @lru_cache(maxsize=1024)
@@ -72,7 +74,7 @@ def short_name(name: str, limit: int = NAME_LIMIT) -> str:
     if len(name) <= limit:
         return name
     bare = name.removeprefix("void ").replace("(anonymous namespace)::", "").replace("<unnamed>::", "")
-    bare = _VERSION.sub("", bare)
+    bare = _ABI_TAG.sub("", bare)
     for form in (
         _without_signature(bare),
         _without_signature(_fold(bare, 1)),

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from gpudiag.text.escape import NAME_LIMIT, middle, one_line, short_name
+from gpudiag.text.escape import ABI_TAG, NAME_LIMIT, middle, one_line, short_name
 
 ROOM = 60  # for what differs
 LONGEST = 2 * NAME_LIMIT
@@ -17,7 +17,7 @@ _OPERATION = re.compile(
     r"CUDAFunctor_(\w+)|([A-Za-z]\w*?)(?:_kernel(?:_cuda|_impl)?\(|_kernel_impl<|_kernel_cuda\b|_?[Ff]unctor\b|Ops?<|"
     r"CUDAKernelImpl)|\blaunch_([a-z]\w+)|(cutlass_\w+)"
 )
-_NO_NAME = re.compile(r"<unnamed>::|\(anonymous namespace\)::|^std::enable_if<.*?>::type |\[abi:[^\]]*(?:\]|$)")
+_NO_NAME = re.compile(r"<unnamed>::|\(anonymous namespace\)::|^std::enable_if<.*?>::type |" + ABI_TAG)
 _WRAPPERS = {"gpu", "Binary", "Unary", "BUnary", "AUnary", "Reduce", "vectorized_elementwise", "elementwise"}
 
 

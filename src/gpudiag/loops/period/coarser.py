@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gpudiag.loops.iteration_bounds import Ints, Settings
 from gpudiag.loops.period.division import Division, every, updates
-from gpudiag.loops.period.submissions import COPIES, COPY_BACK, GRAPH, PRODUCTS, UPLOAD, Floats, Submissions
+from gpudiag.loops.period.submissions import COPY_BACK, GRAPH, PRODUCTS, UPLOAD, Floats, Submissions
 
 
 def is_coarser(
@@ -63,7 +63,6 @@ def _is_beside(outer: Division, finer: list[Division], events: Submissions, sett
     thread that copies its input is.
     """
     places = events.thread_of_kind
-    copies = np.array([name.startswith(COPIES) for name in events.short])
     for inner in finer:
         few = inner.kinds < settings["loop_check_kinds"]
         if few or inner.quality < outer.quality - settings["loop_quality_spread"]:
@@ -73,7 +72,7 @@ def _is_beside(outer: Division, finer: list[Division], events: Submissions, sett
         added, within = _added(inner, outer), np.isin(places, places[inner.content > 0])
         if max(_shares(added, outer, events)) > settings["most_share"]:
             continue
-        if added[~within & ~copies].any() and _is_little(np.where(within, added, 0.0), outer, events, settings):
+        if added[~within & ~events.copies].any() and _is_little(np.where(within, added, 0.0), outer, events, settings):
             return True
     return False
 
@@ -87,9 +86,8 @@ def _holds_fed(outer: Division, finer: list[Division], events: Submissions, sett
     """
     if any(events.updates):
         return False
-    copies = np.array([name.startswith(COPIES) for name in events.short])
     for one in finer:
-        if copies[one.content > 0].all():
+        if events.copies[one.content > 0].all():
             continue  # an input may come in thousands of copies
         few = one.kinds < settings["loop_check_kinds"]
         alike = one.quality <= outer.quality
@@ -99,8 +97,7 @@ def _holds_fed(outer: Division, finer: list[Division], events: Submissions, sett
             continue
         if alike and not _is_little(_added(one, outer), outer, events, settings):
             continue
-        fed = np.unique(np.searchsorted(one.begins, events.fed, side="right"))
-        if np.count_nonzero(fed) >= settings["loop_alike_share"] * one.count:
+        if one.part_with(events.fed) >= settings["loop_alike_share"]:
             return True
     return False
 
@@ -114,7 +111,7 @@ def _is_check(outer: Division, finer: list[Division], events: Submissions, setti
     """
     kinds = len(events.names)
     read_back, uploaded = (np.array([way in name for name in events.names]) for way in (COPY_BACK, UPLOAD))
-    graphs, copies = (np.array([name.startswith(kind) for name in events.short]) for kind in (GRAPH, COPIES))
+    graphs = np.array([name.startswith(GRAPH) for name in events.short])
     ahead = _ahead_of_read(read_back, events)
     soon = ahead <= settings["loop_check_few"]
     inside = np.arange(len(events)) >= outer.begins[1]  # the set-up may lie in the first segment
@@ -124,7 +121,7 @@ def _is_check(outer: Division, finer: list[Division], events: Submissions, setti
     products = np.array([role in PRODUCTS for role in events.roles])
     for inner in finer:
         few = inner.kinds < settings["loop_check_kinds"]
-        if copies[inner.content > 0].all() or (few and graphs[inner.content > 0].any()):
+        if events.copies[inner.content > 0].all() or (few and graphs[inner.content > 0].any()):
             continue  # a step computes; and nothing tells graphs apart, of which it may launch several
         often = inner.count >= settings["loop_check_every_few" if few else "loop_check_every"] * outer.count
         if not (often and holds_most(inner, outer, events, settings)):
@@ -142,7 +139,7 @@ def _is_check(outer: Division, finer: list[Division], events: Submissions, setti
             return True
         reads = float(inner.content[read_back].sum())  # it may read so often that something is read soon anywhere
         at_once = soon & (reads * ahead <= max(settings["most_share"] * inner.size, reads))
-        if not _for_reading(new, copies, at_once, events, settings):
+        if not _for_reading(new, at_once, events, settings):
             continue
         if 0 < _read(new, read_back, outer, events) <= settings["loop_check_reads"]:
             return True
@@ -156,11 +153,7 @@ def _shares_input(
     share it. What is read back soon is no input but a test's.
     """
     given = events.fed[~soon[events.fed]]
-
-    def fed(one: Division) -> float:
-        return len(np.unique(np.searchsorted(one.begins, given, side="right"))) / one.count
-
-    return fed(outer) >= settings["loop_alike_share"] and fed(inner) <= settings["most_share"]
+    return outer.part_with(given) >= settings["loop_alike_share"] and inner.part_with(given) <= settings["most_share"]
 
 
 def _is_scheduled(
@@ -234,15 +227,13 @@ def _ahead_of_read(read_back: NDArray[np.bool_], events: Submissions) -> Ints:
     return np.asarray(reads[np.searchsorted(reads, places)] - places)
 
 
-def _for_reading(
-    new: Floats, copies: NDArray[np.bool_], soon: NDArray[np.bool_], events: Submissions, settings: Settings
-) -> bool:
+def _for_reading(new: Floats, soon: NDArray[np.bool_], events: Submissions, settings: Settings) -> bool:
     """Return whether what the kernels that are new in a level compute is read back at once, as the value of a test is.
 
     What a solver begins with is new as well, and all its iterations come before the value that is read. soon: of each
     operation whether it is read back at once.
     """
-    computed = np.flatnonzero((new[events.kind] > 0) & ~copies[events.kind])
+    computed = np.flatnonzero((new[events.kind] > 0) & ~events.copies[events.kind])
     near = np.count_nonzero(soon[computed])
     return bool(near >= settings["loop_alike_share"] * len(computed))
 

@@ -60,6 +60,11 @@ class Division:
         """Count the kinds of operations of the typical segment."""
         return int(np.count_nonzero(self.content))
 
+    def part_with(self, places: Ints) -> float:
+        """Return the part of the segments that hold any of these operations."""
+        segments = np.unique(np.searchsorted(self.begins, places, side="right"))  # 0 comes before the first
+        return float(np.count_nonzero(segments)) / self.count
+
     @property
     def quality(self) -> float:
         return min(1.0, self.coverage) * self.alike

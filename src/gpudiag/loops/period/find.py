@@ -91,8 +91,7 @@ def _is_fed(events: Submissions, division: Division, count: int, settings: Setti
     """Return whether there are about so many iterations, and each is given an upload to work on."""
     if min(count, division.count) < settings["period_match"] * max(count, division.count):
         return False
-    fed = np.unique(np.searchsorted(division.begins, events.fed, side="right"))
-    return bool(np.count_nonzero(fed) >= settings["loop_alike_share"] * division.count)
+    return division.part_with(events.fed) >= settings["loop_alike_share"]
 
 
 def _all(con: Connection, process: int, events: Submissions, main: Repetition, settings: Settings) -> list[Parts]:
@@ -139,7 +138,7 @@ def _of(
 
 def _computes(events: Submissions, division: Division) -> bool:
     """Return whether the typical iteration launches a kernel or a graph."""
-    return any(not events.short[kind].startswith(submissions.COPIES) for kind in np.flatnonzero(division.content))
+    return not events.copies[division.content > 0].all()
 
 
 def _bounds(con: Connection, process: int, events: Submissions, division: Division, settings: Settings) -> Bounds:

@@ -136,9 +136,8 @@ def _computes(found: Repetition, settings: Settings, *, sets_up: bool) -> bool:
 
     Data and parameters are made, converted and uploaded block by block, before anything is computed with them.
     """
-    short = np.array([not name.startswith(COPIES) for name in found.events.short], dtype=bool)
     first, last = int(found.division.begins[0]), int(found.ends[-1])
-    kernels = short[found.events.kind[first:last]]
+    kernels = ~found.events.copies[found.events.kind[first:last]]
     ns = found.events.ns[first:last]
     graph = any(found.events.short[kind] == GRAPH for kind in np.flatnonzero(found.division.content))
     several = graph or len(found.kernels) > 1 or not sets_up

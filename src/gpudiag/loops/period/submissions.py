@@ -77,6 +77,11 @@ class Submissions:
         return np.asarray(total / np.maximum(np.bincount(self.kind, minlength=kinds), 1))
 
     @cached_property
+    def copies(self) -> NDArray[np.bool_]:
+        """Whether each kind copies or fills memory."""
+        return np.array([name.startswith(COPIES) for name in self.short], dtype=bool)
+
+    @cached_property
     def thread_of_kind(self) -> Ints:
         """The thread that launches each kind; of those that any of a pool launches, one of them."""
         found = np.zeros(len(self.names), dtype=np.int64)

@@ -11,8 +11,8 @@ from gpudiag.text.escape import code, plain
 from gpudiag.text.format import base_name, pct
 
 STARTED = {
-    "exposed_copy": "the copies were {mostly}started by",
-    "exposed_communication": "the exchange was {mostly}started by",
+    "exposed_copy": "the copies were{mostly} started by",
+    "exposed_communication": "the exchange was{mostly} started by",
 }
 UNKNOWN = "the recording does not show what the host did"
 
@@ -79,7 +79,7 @@ def _mostly(one: Unclaimed) -> str:
         most = f" for {pct(part)} of that time" if part is not None and part < 1 - LITTLE else ""
         return f"the host was in {_place(places[0])}{most}"
     if one.calls:
-        mostly = "mostly " if len(one.calls) > 1 else ""
+        mostly = " mostly" if len(one.calls) > 1 else ""
         return f"{_call(one, mostly)} {code(one.calls[0])}"
     return f"the host called {code(one.os_calls[0])}" if one.os_calls else UNKNOWN
 
@@ -90,7 +90,7 @@ def _seen(one: Unclaimed) -> list[Place]:
 
 
 def _call(one: Unclaimed, mostly: str = "") -> str:
-    return STARTED.get(one.leaf, "the next CUDA call was {mostly}").format(mostly=mostly).strip()
+    return STARTED.get(one.leaf, "the next CUDA call was{mostly}").format(mostly=mostly)
 
 
 def _name(loop: Loop) -> str:

@@ -78,7 +78,7 @@ class Submissions:
 
     @cached_property
     def copies(self) -> NDArray[np.bool_]:
-        """Whether each kind copies or fills memory."""
+        """A mask of the kinds that copy or fill memory."""
         return np.array([name.startswith(COPIES) for name in self.short], dtype=bool)
 
     @cached_property

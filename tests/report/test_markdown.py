@@ -330,6 +330,12 @@ def test_the_longest_kernels_stand_below_the_times() -> None:
     ]
 
 
+def test_graphs_recorded_as_a_whole_are_a_line() -> None:
+    kernels, graphs = [KernelUse(name="gemm", launches=4, ms=0.5)], KernelUse(name="", launches=2, ms=1.5)
+    text = markdown.render(with_loops(loop(1, 1.0, kernels=kernels, graphs=graphs)))
+    assert "| CUDA graphs, recorded as one block each | 2 | 1.50 ms | 75 % |\n| `gemm` | 4 | 500 µs | 25 % |" in text
+
+
 def test_one_kernel_is_no_list() -> None:
     text = markdown.render(with_loops(loop(1, 1.0, kernels=[KernelUse(name="gemm", launches=4, ms=0.5)])))
     assert "kernels that take most" not in text

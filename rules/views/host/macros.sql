@@ -109,9 +109,13 @@ create macro is_compiler(file) as
 create macro is_wrapper(function) as
   regexp_matches(function, '^(_.*|<.*|wrapp(er|ed)(_.*|)|inner|decorate_.*|profile_hook_.*|.*_impl|__call__)$');
 
--- Whether a Python file is one in whose functions threads wait for one another, for a queue or for a socket.
+-- Whether a Python file is one in whose functions threads wait without the interpreter lock: for one another, for a
+-- queue or a socket, or for the threads of PyTorch's backward pass.
 create macro is_waiting_file(file) as
-  regexp_matches(file, '/(threading|queue|selectors|socket|subprocess|multiprocessing/(connection|popen_fork))\.py$');
+  regexp_matches(
+    file,
+    '/(threading|queue|selectors|socket|subprocess|multiprocessing/(connection|popen_fork)|torch/autograd/graph)\.py$'
+  );
 
 -- The frames of a Python stack that are the user's own code: not installed packages, not the standard library.
 create macro user_frames(frames) as

@@ -9,6 +9,8 @@
 --   end: when it ended (ns)
 --   between: whether it lies between two iterations, which the loop's time does not count
 --   idle_ns: time in it in which the GPU computed nothing, less the profiler's own work (ns)
+--   kernels: kernels and graphs that began in it
+--   launch_bound: whether these follow each other so closely that the host did little but launch them
 --   iteration_ns: median iteration (ns)
 --   path: the innermost NVTX range in the middle of it
 --   os_name: the operating system call in which the thread spent most of it; null when those were not recorded
@@ -65,19 +67,22 @@ busy as (
   select
     l.process,
     l.start,
-    sum(least(b."end", l."end") - b.start) as ns
+    sum(least(b."end", l."end") - b.start) as ns,
+    count(*) filter (b.computes) as kernels
   from (
     select
       process,
       start,
-      "end"
+      "end",
+      true as computes
     from analysed_gpu_op
     where process in (select process from long) and kind in ('kernel', 'graph')
     union all
     select
       p.process,
       v.start,
-      v."end"
+      v."end",
+      false
     from overhead v, (select distinct process from long) p
   ) b
   asof join long l on b.process = l.process and l.start <= b.start
@@ -140,6 +145,8 @@ select
   cast(
     greatest(0, l."end" - l.start - case when l.between then 0 else l.iteration_ns end - coalesce(b.ns, 0)) as bigint
   ) as idle_ns,
+  coalesce(b.kernels, 0) as kernels,
+  coalesce(b.kernels * setting('host_work_ns') >= l."end" - l.start - b.ns, false) as launch_bound,
   l.iteration_ns,
   a.path,
   n.text as os_name,

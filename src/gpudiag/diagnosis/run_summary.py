@@ -116,7 +116,7 @@ def _loops(con: Connection, settings: Mapping[str, float], iteration_times: Mapp
     rows = con.execute(
         """
         select id, name, marker, nvtx_path, period_source, steady_iterations, processes, iteration_ns, repeats,
-               share_of_span
+            share_of_span
         from loop where share_of_span >= ? and id in (select loop from loop_facts) order by share_of_span desc, id
         """,
         [settings["min_loop_share"]],
@@ -140,9 +140,8 @@ def files(con: Connection) -> dict[int, str]:
     rows = con.execute(
         """
         select t.loop, any_value(i.file), count(distinct i.id)
-        from (select distinct loop, process from iteration) t
-        join process p on p.id = t.process join input i on i.id = p.input
-        group by t.loop
+        from (select distinct loop, process from iteration) t join process p on p.id = t.process
+        join input i on i.id = p.input group by t.loop
         """
     ).fetchall()
     found = {loop: clean(file) for loop, file, count in rows if count == 1}
@@ -172,13 +171,17 @@ def _counts(con: Connection) -> dict[int, dict[str, Any]]:
         """
         select f.loop, if(f.iterations < l.steady_iterations, f.iterations, null), f.kernels_per_iteration,
                coalesce(c.calls, 0) / f.iterations, coalesce(c.most, 0) / f.iterations,
-               [d / 1e6 for d in quantile_cont(t."end" - t.start, [0.1, 0.5, 0.9])], coalesce(b.bytes, 0) / f.iterations
+               [d / 1e6 for d in quantile_cont(t."end" - t.start, [0.1, 0.5, 0.9])],
+               coalesce(b.bytes, 0) / f.iterations, g.n / f.iterations, g.ns / 1e6 / f.iterations
         from loop_facts f join analysed_iteration t using (loop) join loop l on l.id = f.loop
         left join (
             select loop, sum(calls) as calls, max(calls) as most
             from (select loop, thread, count(*) as calls from call group by loop, thread) group by loop
         ) c using (loop)
-        left join (select loop, sum(bytes) as bytes from transfer group by loop) b using (loop) group by all
+        left join (select loop, sum(bytes) as bytes from transfer group by loop) b using (loop)
+        left join (
+            select loop, count(*) as n, sum(duration_ns) as ns from loop_gpu_op where kind = 'graph' group by loop
+        ) g using (loop) group by all
         """
     ).fetchall()
     return {
@@ -189,8 +192,9 @@ def _counts(con: Connection) -> dict[int, dict[str, Any]]:
             "thread_calls": most,
             "deciles_ms": tuple(deciles),
             "copied_bytes": _possible(copied),
+            "graphs": None if graphs is None else KernelUse(name="", launches=graphs, ms=graph_ms),
         }
-        for loop, analysed, launches, calls, most, deciles, copied in rows
+        for loop, analysed, launches, calls, most, deciles, copied, graphs, graph_ms in rows
     }
 
 
@@ -217,9 +221,8 @@ def _kernels(con: Connection) -> dict[int, tuple[KernelUse, ...]]:
 
 
 def _together(uses: Sequence[KernelUse]) -> tuple[KernelUse, ...]:
-    if not uses:
-        return ()
-    return (KernelUse(name="", launches=sum(u.launches for u in uses), ms=sum(u.ms for u in uses), others=len(uses)),)
+    launches, ms = sum(use.launches for use in uses), sum(use.ms for use in uses)
+    return (KernelUse(name="", launches=launches, ms=ms, others=len(uses)),) if uses else ()
 
 
 def uneven(con: Connection, library: Library) -> tuple[Note, ...]:
@@ -229,8 +232,7 @@ def uneven(con: Connection, library: Library) -> tuple[Note, ...]:
         select c.name, list(i.file order by i.id) filter (where c.state = 'not_recorded')
         from capability c join input i on i.id = c.input
         where i.kind in ('nsys', 'torch') and c.name in ('cuda_api', 'gpu_ops', 'nvtx', 'python_samples', 'os_calls')
-        group by c.name
-        having count(*) filter (where c.state = 'not_recorded') > 0 and count(*) filter (where c.state = 'recorded') > 0
+        group by c.name having count(distinct c.state) filter (where c.state in ('recorded', 'not_recorded')) > 1
         order by c.name
         """
     ).fetchall()

@@ -120,6 +120,9 @@ class Loop(Frozen):
     calls: float = Field(default=0.0, description="CUDA calls of an iteration; recording one costs the host time")
     thread_calls: float | None = Field(default=None, description="those of the thread that makes most of them")
     kernels: tuple[KernelUse, ...] = Field(default=(), description="longest first; the last may stand for all others")
+    graphs: KernelUse | None = Field(
+        default=None, description="CUDA graphs recorded as one block each, all together; their kernels are unknown"
+    )
     copied_bytes: float | None = Field(default=None, description="bytes that the copies of an iteration move")
 
     @property

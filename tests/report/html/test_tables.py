@@ -47,6 +47,12 @@ def test_each_kernel_has_its_time_and_full_name() -> None:
     assert not table.loops
 
 
+def test_graphs_recorded_as_a_whole_are_a_row() -> None:
+    first, *_ = tables.by_kernel(with_times(graphs=KernelUse(name="", launches=2, ms=1.5))).rows
+    assert (first.short, first.full) == ("CUDA graphs, recorded as one block each", "")
+    assert (first.time, first.share, first.launches, first.one) == ("1.50 ms", "26 %", "2", "750 µs")
+
+
 def test_rows_name_their_loop_where_there_are_several() -> None:
     report = with_times()
     second: Loop = report.run.loops[0].model_copy(update={"id": 2, "name": "prefill"})

@@ -11,6 +11,7 @@ from markupsafe import Markup
 from gpudiag.model import KernelUse, Loop, Place, Report
 from gpudiag.report.html.markup import NAME, inline, name
 from gpudiag.report.html.track import FULL
+from gpudiag.report.wording.kernel_words import GRAPHS
 from gpudiag.report.wording.words import duration, plural
 from gpudiag.text import escape
 from gpudiag.text.format import num, pct
@@ -99,8 +100,8 @@ def _line(
 
 
 def by_kernel(report: Report) -> TimeTable:
-    """The kernels of all loops, those of a loop longest first."""
-    uses = [(loop, use) for loop in report.run.loops for use in loop.kernels]
+    """The kernels of all loops, those of a loop longest first, after its graphs that were recorded as a whole."""
+    uses = [(loop, use) for loop in report.run.loops for use in (loop.graphs, *loop.kernels) if use]
     alike = Counter(name(text) for text in {use.name for _, use in uses})
     rows = [_kernel(loop, use, alike[name(use.name)] > 1) for loop, use in uses]
     return TimeTable(rows, _per(report), len({loop.id for loop, _ in uses}) > 1)
@@ -109,10 +110,15 @@ def by_kernel(report: Report) -> TimeTable:
 def _kernel(loop: Loop, use: KernelUse, alike: bool) -> KernelRow:
     """alike: its short name is another one's too, so that it needs the end of the full one."""
     several = use.others is not None
-    short = escape.middle(name(use.name, FULL), NAME) if alike else name(use.name)
+    if several:
+        short = plural(use.others or 0, "more kernel")
+    elif use is loop.graphs:
+        short = GRAPHS
+    else:
+        short = escape.middle(name(use.name, FULL), NAME) if alike else name(use.name)
     return KernelRow(
-        plural(use.others or 0, "more kernel") if several else short,
-        "" if several else name(use.name, FULL),
+        short,
+        "" if several or use is loop.graphs else name(use.name, FULL),
         name(loop.name),
         duration(use.ms),
         pct(use.ms / loop.iteration_ms) if loop.iteration_ms else "",

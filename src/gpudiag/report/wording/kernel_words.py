@@ -23,6 +23,7 @@ UNITS = {
 }
 PRECISIONS = {"fp32": "single-precision", "fp64": "double-precision"}
 STALLS = 3
+GRAPHS = "CUDA graphs, recorded as one block each"
 LONGEST = 5  # kernels of a loop that are listed
 SPREAD = 1.1  # longest over shortest launch: less is what launches differ by
 AWAKE = 0.05  # operations a byte below which saying their number tells nothing
@@ -40,7 +41,7 @@ class LongestKernel(NamedTuple):
 def longest(loop: Loop) -> list[LongestKernel]:
     """The kernels that take most of an iteration, longest first, those of one name and operation together; Markdown.
 
-    One alone is no list. Kernels inside graphs that were recorded as a whole count among all kernels.
+    One alone is no list. Graphs that were recorded as a whole are one line, and count among all kernels.
     """
     total = max(sum(use.ms for use in loop.kernels), loop.budget.get("compute", 0.0) * loop.iteration_ms)
     times: dict[str, tuple[float, float]] = {}
@@ -49,11 +50,14 @@ def longest(loop: Loop) -> list[LongestKernel]:
             name = kernel_names.with_operation(use.name)
             launches, ms = times.get(name, (0.0, 0.0))
             times[name] = launches + use.launches, ms + use.ms
-    if len(times) < 2 or not total:
+    named = [(escape.code(name), *used) for name, used in times.items()]
+    if loop.graphs:
+        named.append((GRAPHS, loop.graphs.launches, loop.graphs.ms))
+    if len(named) < 2 or not total:
         return []
     return [
-        LongestKernel(escape.code(name), num(launches), duration(ms), pct(ms / total))
-        for name, (launches, ms) in sorted(times.items(), key=lambda item: (-item[1][1], item[0]))[:LONGEST]
+        LongestKernel(name, num(launches), duration(ms), pct(ms / total))
+        for name, launches, ms in sorted(named, key=lambda one: (-one[2], one[0]))[:LONGEST]
     ]
 
 

@@ -7,31 +7,94 @@
 --   start: when it began (ns)
 --   end: when it ended (ns)
 --   waited_ns: how long the thread waited in it, all its waits together (ns)
---   wait_name: what it waited in longest
+--   wait_name: what it waited in last
 create view lock_idle as
+with launching as (
+  select
+    c.thread,
+    t.process,
+    c.start,
+    c."end"
+  from call c
+  join thread t on t.id = c.thread
+  where c.kind in ('launch', 'graph_launch', 'copy')
+    and c.loop in (
+      select loop
+      from call
+      where kind in ('launch', 'graph_launch', 'copy')
+      group by loop
+      having count(distinct thread) > 1
+    )
+),
+-- waits in which another thread launches
+handed_over as (
+  select distinct
+    w.thread,
+    w.start
+  from (
+    select
+      l.thread,
+      l.start,
+      l."end",
+      o.thread as other
+    from lock_wait l
+    join thread t on t.id = l.thread
+    join (
+      select distinct
+        process,
+        thread
+      from launching
+    ) o on o.process = t.process
+      and o.thread <> l.thread
+  ) w
+  asof join launching c on c.thread = w.other and c.start < w."end"
+  where c."end" > w.start
+),
+waiting as (
+  select
+    thread,
+    start,
+    "end",
+    name,
+    coalesce(
+      sum("end" - start)
+        over (partition by thread order by start, "end" rows between unbounded preceding and 1 preceding),
+      0
+    ) as before_ns
+  from lock_wait
+  anti join handed_over using (thread, start)
+),
+idle as (
+  select
+    idle_interval,
+    loop,
+    api_call,
+    thread,
+    start,
+    "end"
+  from idle_interval
+  where doing = 'segment'
+    and category in ('idle_launch', 'idle_other')
+    and api_call is not null
+    and leaf <> 'compiling'
+    and idle_interval not in (select idle_interval from staged_upload)
+)
 select
-  p.idle_interval,
-  p.loop,
-  p.api_call,
-  p.thread,
-  p.start,
-  p."end",
-  cast(sum(least(p."end", w."end") - greatest(p.start, w.start)) as bigint) as waited_ns,
-  arg_max(w.name, (w."end" - w.start, w.name)) as wait_name
-from lock_wait w
-join idle_interval p on p.thread = w.thread and p.start < w."end" and p."end" > w.start
-where p.doing = 'segment'
-  and p.category in ('idle_launch', 'idle_other')
-  and p.api_call is not null
-  and p.leaf <> 'compiling'
-  and p.idle_interval not in (select idle_interval from staged_upload)
-  and not exists (
-    from call o
-    where o.loop = p.loop
-      and o.thread <> p.thread
-      and o.kind in ('launch', 'graph_launch', 'copy')
-      and o.start < w."end"
-      and o."end" > w.start
-  )
-group by p.idle_interval, p.loop, p.api_call, p.thread, p.start, p."end"
-having waited_ns >= setting('lock_wait_ns') and waited_ns >= setting('most_share') * (p."end" - p.start);
+  i.idle_interval,
+  i.loop,
+  i.api_call,
+  i.thread,
+  i.start,
+  i."end",
+  -- all that the thread had waited at its end, less what it had at its beginning
+  cast(
+    l.before_ns + least(i."end", l."end") - l.start - coalesce(
+      f.before_ns + least(i.start, f."end") - f.start,
+      0
+    ) as bigint
+  ) as waited_ns,
+  l.name as wait_name
+from idle i
+asof join waiting l on l.thread = i.thread and l.start < i."end"
+asof left join waiting f on f.thread = i.thread and f.start <= i.start
+where waited_ns >= setting('lock_wait_ns') and waited_ns >= setting('most_share') * (i."end" - i.start);

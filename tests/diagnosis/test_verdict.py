@@ -144,8 +144,10 @@ def mostly_in_graphs() -> Case:
 
 
 def test_kernels_inside_graphs_are_not_called_fast() -> None:
-    verdict = judged(mostly_in_graphs())[1]
+    run, verdict = judged(mostly_in_graphs())
     assert verdict.state == "healthy"
+    graphs = run.loops[0].graphs
+    assert graphs and graphs.launches == 1 and graphs.ms == pytest.approx(0.88, rel=0.01)
     assert "88 % of it runs inside CUDA graphs, whose kernels were not recorded" in verdict.text
     assert "head" not in verdict.text
 

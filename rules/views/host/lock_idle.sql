@@ -7,22 +7,23 @@
 --   start: when it began (ns)
 --   end: when it ended (ns)
 --   waited_ns: how long the thread waited in it, all its waits together (ns)
---   wait_name: what it waited in last
+--   wait_name: what it waited in longest at a time
 create view lock_idle as
 with launching as (
   select
-    c.thread,
-    t.process,
-    c.start,
-    c."end"
-  from call c
-  join thread t on t.id = c.thread
-  where c.kind in ('launch', 'graph_launch', 'copy')
-    and c.loop in (
-      select loop
+    process,
+    thread,
+    start,
+    "end"
+  from call
+  where kind in ('launch', 'graph_launch', 'copy')
+    and (loop, process) in (
+      select
+        loop,
+        process
       from call
       where kind in ('launch', 'graph_launch', 'copy')
-      group by loop
+      group by loop, process
       having count(distinct thread) > 1
     )
 ),
@@ -50,19 +51,37 @@ handed_over as (
   asof join launching c on c.thread = w.other and c.start < w."end"
   where c."end" > w.start
 ),
-waiting as (
+-- a range that a lock's wait is marked with holds the system's call for it
+one_wait as (
   select
     thread,
-    start,
-    "end",
-    name,
-    coalesce(
-      sum("end" - start)
-        over (partition by thread order by start, "end" rows between unbounded preceding and 1 preceding),
-      0
-    ) as before_ns
-  from lock_wait
-  anti join handed_over using (thread, start)
+    min(start) as start,
+    max("end") as "end",
+    arg_max(name, ("end" - start, name)) as name
+  from (
+    select
+      *,
+      sum(if(start > reached, 1, 0))
+        over (partition by thread order by start, "end" desc rows unbounded preceding)
+        as wait
+    from (
+      select
+        *,
+        max("end")
+          over (partition by thread order by start, "end" desc rows between unbounded preceding and 1 preceding)
+          as reached
+      from lock_wait
+      anti join handed_over using (thread, start)
+    )
+  )
+  group by thread, wait
+),
+waiting as (
+  select
+    *,
+    sum("end" - start) over (partition by thread order by start rows unbounded preceding)
+      - ("end" - start) as before_ns
+  from one_wait
 ),
 idle as (
   select
@@ -78,6 +97,42 @@ idle as (
     and api_call is not null
     and leaf <> 'compiling'
     and idle_interval not in (select idle_interval from staged_upload)
+),
+-- The stretch that began last before a wait does, by a window: a join by order may compare all pairs.
+begun as (
+  select
+    name,
+    wait_ns,
+    time,
+    last_value(idle_interval ignore nulls)
+      over (partition by thread order by time, idle_interval nulls last rows unbounded preceding)
+      as idle_interval
+  from (
+    select
+      thread,
+      start as time,
+      idle_interval,
+      null as name,
+      null as wait_ns
+    from idle
+    union all
+    select
+      thread,
+      start,
+      null,
+      name,
+      "end" - start
+    from waiting
+  )
+),
+longest as (
+  select
+    b.idle_interval,
+    arg_max(b.name, (b.wait_ns, b.name)) as name
+  from begun b
+  join idle i using (idle_interval)
+  where b.name is not null and b.time < i."end"
+  group by b.idle_interval
 )
 select
   i.idle_interval,
@@ -93,8 +148,11 @@ select
       0
     ) as bigint
   ) as waited_ns,
-  l.name as wait_name
+  -- the wait in which the stretch began, where most of it is that one
+  case when f."end" - i.start >= setting('most_share') * waited_ns then f.name else coalesce(n.name, l.name) end
+    as wait_name
 from idle i
 asof join waiting l on l.thread = i.thread and l.start < i."end"
 asof left join waiting f on f.thread = i.thread and f.start <= i.start
+left join longest n using (idle_interval)
 where waited_ns >= setting('lock_wait_ns') and waited_ns >= setting('most_share') * (i."end" - i.start);

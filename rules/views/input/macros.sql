@@ -66,5 +66,8 @@ create macro handles_files(f) as
     'lstat64'
   );
 
+-- Whether an operating system call writes a file.
+create macro writes_file(f) as regexp_matches(f, 'write|fclose|fflush|sync');
+
 -- Whether an operating system call starts a process, as a data loader does for each of its workers.
 create macro starts_process(f) as regexp_matches(f, '^(v?fork|posix_spawnp?)$');

@@ -10,7 +10,9 @@
 --   between: whether it lies between two iterations, which the loop's time does not count
 --   idle_ns: time in it in which the GPU computed nothing, less the profiler's own work (ns)
 --   kernels: kernels and graphs that began in it
---   launch_bound: whether these follow each other so closely that the host did little but launch them
+--   launch_bound: whether it lies between iterations and the GPU mostly waits in it from launch to launch, with no
+--    phase
+--     of CPU work between them
 --   iteration_ns: median iteration (ns)
 --   path: the innermost NVTX range in the middle of it
 --   os_name: the operating system call in which the thread spent most of it; null when those were not recorded
@@ -65,29 +67,38 @@ long as (
 -- the GPU computing, or the profiler; copies of a checkpoint are part of what the pause costs
 busy as (
   select
-    l.process,
-    l.start,
-    sum(least(b."end", l."end") - b.start) as ns,
-    count(*) filter (b.computes) as kernels
+    process,
+    start,
+    sum(ns) as ns,
+    count(*) filter (computes) as kernels,
+    sum(gap_ns) filter (computes and gap_ns between 0 and setting('cpu_phase_ns')) as launching_ns
   from (
     select
-      process,
-      start,
-      "end",
-      true as computes
-    from analysed_gpu_op
-    where process in (select process from long) and kind in ('kernel', 'graph')
-    union all
-    select
-      p.process,
-      v.start,
-      v."end",
-      false
-    from overhead v, (select distinct process from long) p
-  ) b
-  asof join long l on b.process = l.process and l.start <= b.start
-  where b.start < l."end"
-  group by l.process, l.start
+      l.process,
+      l.start,
+      b.computes,
+      least(b."end", l."end") - b.start as ns,
+      b.start - lag(b."end", 1, l.start) over (partition by l.process, l.start order by b.start, b."end") as gap_ns
+    from (
+      select
+        process,
+        start,
+        "end",
+        true as computes
+      from analysed_gpu_op
+      where process in (select process from long) and kind in ('kernel', 'graph')
+      union all
+      select
+        p.process,
+        v.start,
+        v."end",
+        false
+      from overhead v, (select distinct process from long) p
+    ) b
+    asof join long l on b.process = l.process and l.start <= b.start
+    where b.start < l."end"
+  )
+  group by process, start
 ),
 copied as (
   select
@@ -146,7 +157,7 @@ select
     greatest(0, l."end" - l.start - case when l.between then 0 else l.iteration_ns end - coalesce(b.ns, 0)) as bigint
   ) as idle_ns,
   coalesce(b.kernels, 0) as kernels,
-  coalesce(b.kernels * setting('host_work_ns') >= l."end" - l.start - b.ns, false) as launch_bound,
+  l.between and coalesce(b.launching_ns >= setting('most_share') * (l."end" - l.start - b.ns), false) as launch_bound,
   l.iteration_ns,
   a.path,
   n.text as os_name,

@@ -43,7 +43,8 @@ def longest(loop: Loop) -> list[LongestKernel]:
 
     One alone is no list. Graphs that were recorded as a whole are one line, and count among all kernels.
     """
-    total = max(sum(use.ms for use in loop.kernels), loop.budget.get("compute", 0.0) * loop.iteration_ms)
+    listed = sum(use.ms for use in (*loop.kernels, loop.graphs) if use)
+    total = max(listed, loop.budget.get("compute", 0.0) * loop.iteration_ms)
     times: dict[str, tuple[float, float]] = {}
     for use in loop.kernels:
         if use.name:

@@ -1,5 +1,6 @@
 -- Idle time of which the launching thread spends most waiting for a lock or for another thread. Threads that alternate
 -- in launching hand over the work, and a compiler waits for threads of its own: neither is listed.
+-- materialised: read by several rules
 --   idle_interval: references idle_interval
 --   loop: references loop
 --   api_call: the call that it delays

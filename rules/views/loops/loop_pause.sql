@@ -10,9 +10,7 @@
 --   between: whether it lies between two iterations, which the loop's time does not count
 --   idle_ns: time in it in which the GPU computed nothing, less the profiler's own work (ns)
 --   kernels: kernels and graphs that began in it
---   launch_bound: whether it lies between iterations and the GPU mostly waits in it from launch to launch, with no
---    phase
---     of CPU work between them
+--   launch_bound: whether it lies between iterations, and the GPU mostly waits in it from one launch to the next
 --   iteration_ns: median iteration (ns)
 --   path: the innermost NVTX range in the middle of it
 --   os_name: the operating system call in which the thread spent most of it; null when those were not recorded

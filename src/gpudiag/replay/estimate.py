@@ -67,8 +67,19 @@ def _estimate(model: LoopModel, rule: Rule, chosen: Sequence[EditTargets]) -> Es
         return Estimate(expected, low, 1.0, proven, recorded)
     least_apart = 1 - model.settings["replay_same"]  # kernels of two runs differ by as much
     low = min(max(part * (1 - margin), least * least_apart) for part, least in found)
+    low = max(low, _busiest(model, found) * least_apart)
     high = min(max(part for part, _ in found) * (1 + margin), 1.0)
     return Estimate(expected, min(low, expected), high, None, recorded)
+
+
+def _busiest(model: LoopModel, found: Sequence[tuple[float, float]]) -> float:
+    """Return the least work of the busiest engine over the loop's length under the usual guess, as gains are printed.
+
+    found: length and work for each guess, over the loop's length under that guess.
+    """
+    each, usual = len(found) // len(model.start), model.base(0)
+    works = (least * model.base(number // each) for number, (_, least) in enumerate(found))
+    return min(works) / usual if usual > 0 else 0.0
 
 
 def _spread(factor: float, variant: Sequence[Edit], chosen: Sequence[EditTargets]) -> list[Sequence[EditTargets]]:

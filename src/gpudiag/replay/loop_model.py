@@ -50,7 +50,7 @@ class LoopModel:
             guesses = [tuple(overhead.solve(g, unprofiled_ns * g.iterations, settings) for g in graphs)]
         self.guesses = guesses
         self.start = [self._parts(guess) for guess in guesses]
-        reached = sum(part.base_ns for part in self.start[0])
+        reached = self.base(0)
         wanted = (unprofiled_ns or 0.0) * sum(one.iterations for one in graphs)
         self.unexplained = reached / wanted - 1 if wanted else 0.0  # by which part the given time is missed
 
@@ -58,6 +58,10 @@ class LoopModel:
         pairs = zip(self.graphs, guess, strict=True)
         edited_graphs = [EditedGraph.of(one, calibration.durations(one), self.settings) for one, calibration in pairs]
         return [_Part(*part) for part in zip(self._lengths(edited_graphs), edited_graphs, strict=True)]
+
+    def base(self, number: int) -> float:
+        """Return how long the unedited loop takes under a guess of what the profiler cost (ns)."""
+        return sum(part.base_ns for part in self.start[number])
 
     def _lengths(self, edited_graphs: Sequence[EditedGraph]) -> list[float]:
         """Return how long each process takes (ns)."""
@@ -136,11 +140,10 @@ class LoopModel:
 
         A stretch may be idle for longer than the loop: what a fix saves of that is taken as a part of the loop's.
         """
-        parts = self.start[number]
-        total = sum(part.base_ns for part in parts)
+        total = self.base(number)
         if total <= 0:
             return 1.0
-        idle = total - sum(self._busy(part.edited) for part in parts)
+        idle = total - sum(self._busy(part.edited) for part in self.start[number])
         if self.computing is None or not 0 < total - after <= idle:
             return after / total
         computing = self.computing * sum(one.length for one in self.graphs)
@@ -148,7 +151,7 @@ class LoopModel:
 
     def least(self, edited_graphs: Sequence[EditedGraph]) -> float:
         """Return what the busiest engine of the edited graphs needs, over the unedited length."""
-        total = sum(part.base_ns for part in self.start[0])
+        total = self.base(0)
         return min(1.0, sum(map(self._busy, edited_graphs)) / total) if total > 0 else 0.0
 
     def _busy(self, edited: EditedGraph) -> float:
@@ -178,7 +181,7 @@ class LoopModel:
             saved = len(parts) * bounds.covered(found)
         else:
             saved = sum(bounds.covered([one]) for one in found)
-        return max(0.0, self._of_loop(number, sum(part.base_ns for part in parts) - saved))
+        return max(0.0, self._of_loop(number, self.base(number) - saved))
 
     def ratio(
         self, number: int, variant: Sequence[Edit], chosen: Sequence[EditTargets], *, shared: bool = False

@@ -290,6 +290,21 @@ def test_a_measurement_that_uploads_zeros_to_fill_is_no_step() -> None:
     assert float(np.median(np.diff(begins(sequence)))) == len(step)
 
 
+def test_an_array_that_is_uploaded_before_a_read_is_no_test() -> None:
+    """The host constrains a Jacobian: it is copied back and uploaded, and soon after a residual is read back."""
+    back = "memcpy:device_to_host"
+    solve = [*["spmv", "fixup", "dot", "reduce", "step", "precondition"] * 3, back] * 3
+    newton = ["residual", "dot", "reduce", back, "jacobian", back, "memcpy:host_to_device", "invert", "start"]
+    assert distances([*newton, "dot", "reduce", back, *solve] * 40) == {len(newton) + 3 + len(solve)}
+
+
+def test_a_copy_to_a_target_network_ends_no_step() -> None:
+    """Every twentieth step copies the weights, by a kernel as an optimizer has, and reads back what is logged."""
+    step = ["sample", *["conv", "relu"] * 20, "loss", *["relu_grad", "conv_grad"] * 20, "multi_tensor_adam"]
+    sequence = [*step * 20, "tiny_multi_tensor_copy", "memcpy:device_to_host"] * 12
+    assert float(np.median(np.diff(begins(sequence)))) == len(step)
+
+
 def test_scores_and_files_of_a_forecast_end_no_step() -> None:
     """Every fourth step is scored by a product whose sums stay on the GPU, every eighth one is written."""
     step = ["pad", *[f"{kind}{n}" for n in range(40) for kind in ("conv", "norm", "act")], "add"]

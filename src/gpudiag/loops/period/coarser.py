@@ -30,7 +30,7 @@ def is_coarser(
 
 
 def _is_epoch(outer: Division, finer: list[Division], events: Submissions, settings: Settings) -> bool:
-    """Return whether a level consists of many training steps of one kind, and of what updates no weights between them.
+    """Return whether a level consists of many training steps of one kind, and of what hardly updates weights besides.
 
     A validation every so many steps repeats as well as the steps do, and runs mostly their kernels. A step that updates
     several networks has few updates; in reinforcement learning an iteration also collects data, by kernels of its own.
@@ -44,8 +44,10 @@ def _is_epoch(outer: Division, finer: list[Division], events: Submissions, setti
         added = _added(one, outer)
         if not added[~back].any():
             return one.count >= settings["loop_check_every"] * outer.count
-        little = max(_shares(added, outer, events)) <= settings["loop_epoch_share"]
-        return one.count >= settings["loop_epoch_steps"] * outer.count and little and not added[updating].any()
+        part = max(_shares(added, outer, events))
+        # The copy to a target network looks like an update, but its steps have updates of their own.
+        most = settings["loop_negligible" if added[updating].any() else "loop_epoch_share"]
+        return one.count >= settings["loop_epoch_steps"] * outer.count and part <= most
 
     return any(
         holds(one)
@@ -117,6 +119,8 @@ def _is_check(outer: Division, finer: list[Division], events: Submissions, setti
     inside = np.arange(len(events)) >= outer.begins[1]  # the set-up may lie in the first segment
     held = np.bincount(events.kind, weights=inside, minlength=kinds)
     for_tests = np.bincount(events.kind, weights=inside & soon, minlength=kinds) >= settings["loop_alike_share"] * held
+    after_read = np.append(False, read_back[events.kind[:-1]])  # the host worked on what it read
+    for_tests &= np.bincount(events.kind, weights=inside & after_read, minlength=kinds) <= settings["most_share"] * held
     step = (uploaded & ~for_tests) | np.array(events.updates)
     products = np.array([role in PRODUCTS for role in events.roles])
     for inner in finer:

@@ -15,6 +15,7 @@ from timelines import Case, iterations, launched, library, opened, rows
 
 VIEWS = (
     "kernel_match", "kernel_use", "loop_phase", "idle_interval", "loop_gpu_op", "transfer", "loop_budget", "loop_facts",
+    "loop_extent",
     "loop_pause",
     "pause_first_use",
     "device_state", "readback_range",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -64,6 +65,31 @@ def test_a_small_finding_whose_time_is_needed_stays_small(small: bool, listed: i
     minor = [second] if small else []
     ordered = by_worth(Left(), [first, *([] if small else [second])], minor, library().setting_values)  # type: ignore[arg-type]
     assert len(ordered) == listed and minor == ([second] if small else [])
+
+
+class Together(Left):
+    """A ledger in which the first fix saves next to nothing, and the second one much after it."""
+
+    def worth(self, item: PricedFinding, taken: AppliedFixes) -> float:
+        return 0.3 if taken.replayed < 1 else 0.01
+
+    def take(self, item: PricedFinding, taken: AppliedFixes) -> None:
+        taken.replayed -= self.worth(item, taken)
+
+
+@pytest.mark.parametrize(("busy", "listed"), [(0.6, ["B01", "A01"]), (0.97, [])])
+def test_two_fixes_that_pay_only_together_are_listed(busy: float, listed: list[str]) -> None:
+    """The one that saves more alone comes first; a GPU that is busy all the time leaves nothing to save."""
+    loop = Loop.model_construct(id=0, iteration_ms=1.0, iteration_ms_unprofiled=1.0, guessed=None)
+    model: Any = SimpleNamespace(start=[[]], least=lambda _graphs: busy)
+    minor = [
+        PricedFinding(rule(code, **EXPECTED), [], loop, 1.0, {}, 1.0, model, price=Estimate(part, part, part))
+        for code, part in (("A01", 1.0), ("B01", 0.99))
+    ]
+    ordered = by_worth(Together(), [], minor, library().setting_values)  # type: ignore[arg-type]
+    assert [item.rule.code for item, *_ in ordered] == listed
+    assert len(minor) == 2 - len(listed)
+    assert [item.last for item, *_ in ordered] == pytest.approx([0.01, 0.3][: len(listed)])
 
 
 def test_what_is_worth_little_beside_it_waits() -> None:

@@ -39,7 +39,7 @@ def test_a_bound_holds_for_other_stretches_than_the_replayed_one(
 
 
 @pytest.mark.capture
-def test_no_range_begins_below_the_work_that_the_fix_leaves_to_the_gpu() -> None:
+def test_no_range_begins_below_what_the_gpu_has_to_do() -> None:
     """Unprofiled times are guessed here, and what recording cost differs by guess: the kernels' time does not."""
     report = report_of(recording(ROOT / "fixtures/wild/captures/cg_solver.sync_each_kernel"))
     [loop] = report.run.loops

@@ -26,4 +26,4 @@ select
   n.text
 from nvtx_range r
 join name n on n.id = r.name
-where r.thread in (select distinct thread from call) and regexp_matches(lower(n.text), '^waiting for (the )?gil');
+where r.thread in (select distinct thread from call) and waits_for_interpreter(n.text);

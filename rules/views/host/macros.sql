@@ -130,9 +130,14 @@ create macro yields_input(function) as
 
 -- Whether the name of a function says that it hands results out: it saves, writes or exports them.
 create macro hands_out(function) as
-  coalesce(regexp_matches(function, '(^|_)(save|write|dump|export|snapshot|checkpoint|compress|print)(_|s?$)'), false);
+  coalesce(
+    regexp_matches(function, '(^|_)(save|write|dump|export|snapshot|checkpoint|compress|print)(_|s?$)')
+      and not regexp_matches(function, '(^|_)(load|read|next|get|fetch|restore)(_|$)'),
+    false
+  );
 
--- Whether a Python stack waits for an item that another thread or process makes: at a queue, a pool or a future.
+-- Whether a Python stack waits for an item that another thread or process makes: at a queue, a pool or a future. What
+-- saves or writes waits there for room, which a writer gives back.
 create macro waits_for_item(frames) as
   len(
     list_filter(
@@ -140,7 +145,8 @@ create macro waits_for_item(frames) as
       lambda f: f.function in ('get', 'next', 'result', 'result_iterator', 'as_completed')
         and regexp_matches(f.file, '/(queue|concurrent/futures/_base|multiprocessing/(queues|pool))\.py$')
     )
-  ) > 0;
+  ) > 0
+    and not hands_out(user_frames(frames)[1].function);
 
 -- Whether a Python stack (frames, innermost first) was inside a data loader: a library's, or the user's own, in whose
 -- function the innermost frame of the user's lies; or waits for an item.
@@ -205,3 +211,7 @@ create macro names_training(message) as
     '(?i)backward|optimi[sz]er|multi_tensor_apply|adam|(^|[^a-z])sgd|nll_loss|cross_?entropy|softmax|'
     'dgrad|wgrad|(^|[^a-z])train|epoch'
   );
+
+-- Whether a thread waits for Python's interpreter lock in it: CPython does so with a timeout, and nsys may mark it.
+create macro waits_for_interpreter(f) as
+  f = 'pthread_cond_timedwait' or regexp_matches(lower(f), '^waiting for (the )?gil');

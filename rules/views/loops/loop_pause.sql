@@ -1,17 +1,21 @@
 -- A stretch in which a loop stood still for longer than several of its iterations: inside one iteration, or between
 -- two. The same loop goes on after it, and the GPU computed nothing.
+-- materialised: two rules and two views read it
 --   loop: references loop
 --   process: references process
 --   thread: the thread that drives the loop
---   iteration_no: how many analysed iterations of the process came before
+--   iteration_no: how many iterations of the process after warm-up came before
 --   occurrence: counts the pauses of a process from 1; one right after the iteration that follows another is the same
 --   start: when it began (ns)
 --   end: when it ended (ns)
 --   between: whether it lies between two iterations, which the loop's time does not count
---   idle_ns: time in it in which the GPU computed nothing, less the profiler's own work (ns)
+--   analysed: whether the iterations at its ends are analysed
+--   idle_ns: time in it in which the GPU computed nothing, less the profiler's own work (ns); of iterations that are
+--    not
+--    analysed, and timed by a host that may run ahead, only stretches longer than an iteration
 --   kernels: kernels and graphs that began in it
 --   launch_bound: whether it lies between iterations, and the GPU mostly waits in it from one launch to the next
---   iteration_ns: median iteration (ns)
+--   iteration_ns: median analysed iteration (ns)
 --   path: the innermost NVTX range in the middle of it
 --   os_name: the operating system call in which the thread spent most of it; null when those were not recorded
 --   os_ns: how long, all such calls together (ns)
@@ -21,19 +25,22 @@
 create view loop_pause as
 with numbered as (
   select
-    iteration,
+    id as iteration,
     loop,
     process,
     thread,
     start,
     "end",
-    row_number() over (partition by loop, process order by start, iteration) as iteration_no,
-    median("end" - start) over (partition by loop) as iteration_ns,
+    row_number() over (partition by loop, process order by start, id) as iteration_no,
+    -- the others are timed by the host, which may run ahead
+    median("end" - start) filter (where analysed) over (partition by loop) as iteration_ns,
+    analysed,
     lead(loop) over w as next_loop,
-    lead(thread) over w as next_thread,
-    lead(start) over w as next_start
-  from analysed_iteration
-  window w as (partition by process order by start)
+    lead(start) over w as next_start,
+    lead(analysed) over w as next_analysed
+  from iteration
+  where in_steady_state and "end" > start
+  window w as (partition by process, thread order by start)
 ),
 long as (
   select
@@ -45,7 +52,8 @@ long as (
     iteration_ns,
     start,
     "end",
-    false as between
+    false as between,
+    analysed
   from numbered
   where "end" - start > 2 * iteration_ns
   union all
@@ -58,9 +66,10 @@ long as (
     iteration_ns,
     "end",
     next_start,
-    true
+    true,
+    analysed and next_analysed
   from numbered
-  where next_loop = loop and next_thread = thread and next_start - "end" > 2 * iteration_ns
+  where next_loop = loop and next_start - "end" > 2 * iteration_ns
 ),
 -- the GPU computing, or the profiler; copies of a checkpoint are part of what the pause costs
 busy as (
@@ -69,22 +78,33 @@ busy as (
     start,
     sum(ns) as ns,
     count(*) filter (computes) as kernels,
-    sum(gap_ns) filter (computes and gap_ns between 0 and setting('cpu_phase_ns')) as launching_ns
+    sum(gap_ns) filter (computes and gap_ns between 0 and setting('cpu_phase_ns')) as launching_ns,
+    sum(gap_ns) filter (gap_ns > iteration_ns) as still_ns,
+    max("end") as done
   from (
     select
       l.process,
       l.start,
       b.computes,
+      b."end",
+      l.iteration_ns,
       least(b."end", l."end") - b.start as ns,
-      b.start - lag(b."end", 1, l.start) over (partition by l.process, l.start order by b.start, b."end") as gap_ns
+      b.start - coalesce(
+        max(b."end") over (
+          partition by l.process, l.start
+          order by b.start, b."end"
+          rows between unbounded preceding and 1 preceding
+        ),
+        l.start
+      ) as gap_ns
     from (
       select
         process,
         start,
         "end",
         true as computes
-      from analysed_gpu_op
-      where process in (select process from long) and kind in ('kernel', 'graph')
+      from gpu_op
+      where process in (select process from long) and kind in ('kernel', 'graph') and "end" > start
       union all
       select
         p.process,
@@ -112,8 +132,9 @@ copied as (
       "end",
       bytes,
       copy_kind
-    from analysed_gpu_op
+    from gpu_op
     where process in (select process from long)
+      and "end" > start
       and kind = 'memcpy'
       and copy_kind in ('host_to_device', 'device_to_host')
   ) c
@@ -151,8 +172,15 @@ select
   l.start,
   l."end",
   l.between,
+  l.analysed,
   cast(
-    greatest(0, l."end" - l.start - case when l.between then 0 else l.iteration_ns end - coalesce(b.ns, 0)) as bigint
+    case
+      when l.analysed
+        or l.between
+          then greatest(0, l."end" - l.start - case when l.between then 0 else l.iteration_ns end - coalesce(b.ns, 0))
+      when b.ns is null then l."end" - l.start
+      else coalesce(b.still_ns, 0) + case when l."end" - b.done > l.iteration_ns then l."end" - b.done else 0 end
+    end as bigint
   ) as idle_ns,
   coalesce(b.kernels, 0) as kernels,
   l.between and coalesce(b.launching_ns >= setting('most_share') * (l."end" - l.start - b.ns), false) as launch_bound,

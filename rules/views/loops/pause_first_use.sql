@@ -9,11 +9,9 @@ with held as (
   select distinct
     p.loop,
     p.process,
-    p.start,
-    o.name
+    p.start
   from loop_pause p
-  join gpu_op o on o.process = p.process and o.start between p.start and p."end" + p.iteration_ns
-  where o.kind = 'kernel'
+  join kernel_first_run f on f.process = p.process and f.start between p.start and p."end" + p.iteration_ns
 )
 select
   h.loop,
@@ -21,7 +19,6 @@ select
   h.start,
   coalesce(any_value(s.compiles), false) as compiles
 from held h
-join kernel_first_run f using (process, name)
 left join (
   select
     loop,
@@ -33,5 +30,4 @@ left join (
 ) s on s.loop = h.loop
   and s.process = h.process
   and s.start = h.start
-where f.start >= h.start
 group by h.loop, h.process, h.start;

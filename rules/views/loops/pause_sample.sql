@@ -1,4 +1,5 @@
 -- A Python sample of the thread that drives a loop, in a pause of the loop.
+-- materialised: two rules and a view read it
 --   loop: references loop
 --   process: references process
 --   start: when the pause began (ns)

@@ -43,7 +43,7 @@ def pauses(con: Connection) -> dict[int, Pauses]:
     rows = con.execute(
         """
         select p.loop, p.occurrences, p.idle_ns, paused_part(p.idle_ns, f.total_ns, f.devices, p.outside_ns)
-        from loop_facts f
+        from loop_extent f
         join (
             select loop, count(distinct (process, occurrence)) // count(distinct process) as occurrences,
                 sum(idle_ns) / count(distinct process) as idle_ns,

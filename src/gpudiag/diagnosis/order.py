@@ -20,23 +20,30 @@ from gpudiag.replay.priced_finding import PricedFinding, summed
 
 Connection = duckdb.DuckDBPyConnection
 
+_OPENING = 6  # small findings of a loop of which pairs are tried: a bound on the cost, not a threshold
+
 
 def by_worth(
     ledger: GainCalculator, worth: Sequence[PricedFinding], minor: list[PricedFinding], settings: Mapping[str, float]
 ) -> list[tuple[PricedFinding, float, float]]:
     """Greedy: each next finding is the one worth most after those before it; with what is left without and with it.
 
-    A fix that is worth little alone may be worth much once another one is made: it then moves up from `minor`.
+    A fix that is worth little alone may be worth much once another one is made: it then moves up from `minor`. So
+    does the first of two such fixes in a loop of which nothing else is listed.
     """
     left, hidden = list(worth), [item for item in minor if item.expected]
     whole = _leading_bounds(ledger.con, worth, settings)
     parts = {id(item): _part(item, item in whole, settings) for item in (*left, *hidden)}
     taken: dict[int | None, AppliedFixes] = defaultdict(AppliedFixes)
     ordered: list[tuple[PricedFinding, float, float]] = []
-    while left or (ordered and hidden):
-        if ordered and all(item.untested for item in left):
-            gate = settings["min_share_hidden"]
-            shown = [item for item in hidden if _of_the_rest(ledger, item, taken[item.key]) >= gate]
+    opening: list[PricedFinding] | None = None
+    gate = settings["min_share_hidden"]
+    while left or hidden:
+        if all(item.untested for item in left):
+            shown = [item for item in hidden if ordered and _of_the_rest(ledger, item, taken[item.key]) >= gate]
+            if not shown and opening is None:
+                listed = {item.key for item, *_ in ordered if not item.untested}
+                shown = opening = _opening(ledger, [item for item in hidden if item.key not in listed], gate)
             hidden = [item for item in hidden if item not in shown]
             left += shown
         if not left:
@@ -48,12 +55,45 @@ def by_worth(
         ledger.take(best, with_it)
         after = min(before, with_it.left)
         if best in minor:
-            if before - after < settings["min_share_hidden"] * before:
+            if before - after < gate * before and best not in (opening or ()):
                 continue  # what the busiest engine needs is left in any case
             minor.remove(best)
-        taken[best.key] = with_it
+        taken[best.key], best.last = with_it, before - after
         ordered.append((best, before, after))
     return ordered
+
+
+def _opening(ledger: GainCalculator, hidden: Sequence[PricedFinding], gate: float) -> list[PricedFinding]:
+    """Return the finding of each loop worth most of those after which another one pays, where one does.
+
+    A wait and the work before it may each keep the GPU from what it could do, so that neither is worth much alone. What
+    is worth much alone was left out for another reason: without the profiler it is not.
+    """
+    small: dict[int | None, list[PricedFinding]] = defaultdict(list)
+    for item in sorted(hidden, key=lambda one: (-one.share * one.weight, one.rule.code)):
+        if item.share * item.weight < gate <= _not_computing(item) and len(small[item.key]) < _OPENING:
+            small[item.key].append(item)
+    found = []
+    for items in small.values():
+        for item in items:
+            taken = AppliedFixes()
+            ledger.take(item, taken)
+            if any(_pays_after(ledger, one, taken, gate) for one in items if one is not item):
+                found.append(item)
+                break
+    return found
+
+
+def _pays_after(ledger: GainCalculator, item: PricedFinding, taken: AppliedFixes, gate: float) -> bool:
+    """Return whether a fix removes this part, over all loops, of what the fixes taken leave."""
+    with_it = taken.copy()
+    ledger.take(item, with_it)
+    return (taken.left - with_it.left) * item.weight >= gate * taken.left > 0
+
+
+def _not_computing(item: PricedFinding) -> float:
+    """Return the part of a finding's loop in which the busiest engine of the GPU does not work."""
+    return 1 - item.model.least([part.edited for part in item.model.start[0]]) if item.model else 0.0
 
 
 def cause(item: PricedFinding, others: Sequence[PricedFinding], least: float) -> PricedFinding | None:
@@ -78,7 +118,7 @@ def _first_to_fix(best: PricedFinding, left: Sequence[PricedFinding], settings: 
     """Return what must be fixed before `best` can be, the most expensive first; `best` itself where nothing must.
 
     Of a consequence that is its cause; else what its rule names: what the fix needs, where that is worth `first_share`
-    of what it is worth, and what says more of the same time, where that is worth as much.
+    of what it is worth, and what says more of the same time, where that is worth about as much.
     """
     if found := cause(best, left, settings["same_time_share"]):
         return _first_to_fix(found, [item for item in left if item is not best], settings)
@@ -89,7 +129,7 @@ def _first_to_fix(best: PricedFinding, left: Sequence[PricedFinding], settings: 
         and not item.untested
         and (
             (item.rule.code in best.rule.after and _seen(item) >= settings["first_share"] * best.share)
-            or (item.rule.code in best.rule.behind and item.share >= best.share)
+            or (item.rule.code in best.rule.behind and item.share >= settings["behind_share"] * best.share)
         )
     ]
     if best.untested or not needed:

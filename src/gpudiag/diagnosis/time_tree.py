@@ -97,11 +97,11 @@ def _with_tree(
 
 
 def _own(item: PricedFinding) -> bounds.Claim:
-    """Time that a finding claims of single intervals and operations (ns): no more in all than its fix saves at most."""
+    """Time that a finding claims of intervals and operations (ns): no more than its fix saves, alone or after some."""
     own = {key: ns for key, ns in item.claim.items() if key != bounds.WHOLE}
     whole, most = math.fsum(own.values()), item.total_ns
     if item.price is not None:
-        most *= 1 - item.price.low
+        most *= max(1 - item.price.low, item.last)
     return {key: ns * most / whole for key, ns in own.items()} if whole > most else own
 
 

@@ -67,7 +67,8 @@ def _estimate(model: LoopModel, rule: Rule, chosen: Sequence[EditTargets]) -> Es
         return Estimate(expected, low, 1.0, proven, recorded)
     least_apart = 1 - model.settings["replay_same"]  # kernels of two runs differ by as much
     low = min(max(part * (1 - margin), least * least_apart) for part, least in found)
-    low = max(low, _busiest(model, found) * least_apart)
+    if not any(edit.in_graph for edit in registry.of(best)):
+        low = max(low, _busiest(model, found) * least_apart)
     high = min(max(part for part, _ in found) * (1 + margin), 1.0)
     return Estimate(expected, min(low, expected), high, None, recorded)
 

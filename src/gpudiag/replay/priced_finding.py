@@ -16,7 +16,10 @@ from gpudiag.replay.loop_model import LoopModel
 
 @dataclass(slots=True, eq=False)
 class PricedFinding:
-    """One (code, loop) with what its fix removes; `weight` is the loop's part of the steady time."""
+    """One (code, loop) with what its fix removes; `weight` is the loop's part of the steady time.
+
+    last: the part of the loop that its fix removes after those listed above it; 0 until it is listed.
+    """
 
     rule: Rule
     rows: list[Row]
@@ -27,6 +30,7 @@ class PricedFinding:
     model: LoopModel | None = None
     chosen: list[EditTargets] | None = None
     price: Estimate | None = None
+    last: float = 0.0
 
     @property
     def key(self) -> int | None:

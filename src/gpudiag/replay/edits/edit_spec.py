@@ -35,6 +35,7 @@ class EditSpec:
     rewrites_kernel: whether it changes how long kernels run, by the row's `recoverable`.
     moves_kernels: whether kernels may run beside others that they followed.
     changes_kernels: whether it changes what kernels do, not when they run or what runs between them.
+    in_graph: whether kernels run as nodes of a graph, in less time than each one launched by itself.
     before_call: whether it takes away what the host does before a call, so that this is where to look in the code.
     priced: whether a replay can tell its gain.
     also: what else it shortens, where that is more than the time that the finding's rows show.
@@ -50,6 +51,7 @@ class EditSpec:
     rewrites_kernel: bool = False
     moves_kernels: bool = False
     changes_kernels: bool = False
+    in_graph: bool = False
     before_call: bool = False
     priced: bool = True
     also: Also | None = None

@@ -29,6 +29,7 @@ GRAPH_REGION = EditSpec(
     "all launches between two waits, a selected one among them, become one CUDA graph",
     _graph_region,
     idle_bound=(IDLE_LAUNCHING,),
+    in_graph=True,
     before_call=True,
     also="host_ahead",
 )

@@ -1,9 +1,7 @@
 -- How long a loop is after warm-up, with the iterations that are not analysed: rare pauses are counted over all of it.
 --   loop: references loop
 --   iterations: iterations after warm-up
---   total_ns: time of those iterations, summed over the devices used (ns): an estimate, as the host times those that
---    are
---    not analysed
+--   total_ns: their time, summed over the devices used (ns); estimated, as the host times those that are not analysed
 --   analysed_iterations: how many of them are analysed
 --   processes: how many processes run it
 --   devices: how many GPUs it used

@@ -10,9 +10,8 @@
 --   end: when it ended (ns)
 --   between: whether it lies between two iterations, which the loop's time does not count
 --   analysed: whether the iterations at its ends are analysed
---   idle_ns: time in it in which the GPU computed nothing, less the profiler's own work (ns); of iterations that are
---    not
---    analysed, and timed by a host that may run ahead, only stretches longer than an iteration
+--   idle_ns: time in it in which the GPU computed nothing, less the profiler's own work (ns); inside iterations that
+--    are not analysed only stretches longer than an iteration, as the host times them and may run ahead
 --   kernels: kernels and graphs that began in it
 --   launch_bound: whether it lies between iterations, and the GPU mostly waits in it from one launch to the next
 --   iteration_ns: median analysed iteration (ns)

@@ -97,7 +97,7 @@ def _with_tree(
 
 
 def _own(item: PricedFinding) -> bounds.Claim:
-    """Time that a finding claims of intervals and operations (ns): no more than its fix saves, alone or after some."""
+    """Claim of single intervals and operations (ns): at most what the fix saves, alone or after others."""
     own = {key: ns for key, ns in item.claim.items() if key != bounds.WHOLE}
     whole, most = math.fsum(own.values()), item.total_ns
     if item.price is not None:

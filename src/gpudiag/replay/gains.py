@@ -111,7 +111,7 @@ class GainCalculator:
         if model is None or loop.iteration_ms_unprofiled is not None:
             return None
         recorded = sum(one.length for one in model.graphs)
-        replayed = (sum(part.base_ns for part in parts) / recorded for parts in model.start)
+        replayed = (model.base(number) / recorded for number in range(len(model.start)))
         usual, *others = (min(1.0, part) * loop.iteration_ms for part in replayed)
         if usual > (1 - self.settings["min_share_overhead"]) * loop.iteration_ms:
             return None

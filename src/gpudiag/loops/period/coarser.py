@@ -30,7 +30,7 @@ def is_coarser(
 
 
 def _is_epoch(outer: Division, finer: list[Division], events: Submissions, settings: Settings) -> bool:
-    """Return whether a level consists of many training steps of one kind, and of what hardly updates weights besides.
+    """Return whether a level consists of many training steps of one kind, and of next to nothing else that updates.
 
     A validation every so many steps repeats as well as the steps do, and runs mostly their kernels. A step that updates
     several networks has few updates; in reinforcement learning an iteration also collects data, by kernels of its own.

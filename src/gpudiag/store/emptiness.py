@@ -69,9 +69,8 @@ class _SyntaxReader:
             return _NEVER if self._gives_a_row(node) else self._select(node, scope)
         if kind == "SET_OPERATION_NODE":
             parts = [self.node(child, scope) for child in _children(node)]
-            if node["setop_type"] == "UNION":
-                return _all(parts)
-            return _any(parts) if node["setop_type"] == "INTERSECT" else parts[0]
+            joined = {"INTERSECT": _any, "EXCEPT": lambda sides: sides[0], "UNION": _all, "UNION_BY_NAME": _all}
+            return joined[node["setop_type"]](parts) if node["setop_type"] in joined else _NEVER
         if kind == "RECURSIVE_CTE_NODE":
             return self.node(node["left"], scope)
         return _NEVER

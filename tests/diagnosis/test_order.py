@@ -92,6 +92,26 @@ def test_two_fixes_that_pay_only_together_are_listed(busy: float, listed: list[s
     assert [item.last for item, *_ in ordered] == pytest.approx([0.01, 0.3][: len(listed)])
 
 
+class TogetherBeside(Together):
+    """Such a ledger, with a fix beside the two that saves a fifth."""
+
+    def worth(self, item: PricedFinding, taken: AppliedFixes) -> float:
+        if item.rule.code == "C01":
+            return 0.2
+        return 0.3 if round(taken.replayed, 2) in (0.99, 0.79) else 0.01
+
+
+def test_two_such_fixes_are_listed_beside_another_one() -> None:
+    loop = Loop.model_construct(id=0, iteration_ms=1.0, iteration_ms_unprofiled=1.0, guessed=None)
+    model: Any = SimpleNamespace(start=[[]], least=lambda _graphs: 0.6)
+    other, *minor = (
+        PricedFinding(rule(code, **EXPECTED), [], loop, 1.0, {}, 1.0, model, price=Estimate(part, part, part))
+        for code, part in (("C01", 0.8), ("A01", 1.0), ("B01", 0.99))
+    )
+    ordered = by_worth(TogetherBeside(), [other], minor, library().setting_values)  # type: ignore[arg-type]
+    assert [item.rule.code for item, *_ in ordered] == ["C01", "B01", "A01"]
+
+
 def test_what_is_worth_little_beside_it_waits() -> None:
     findings = found((rule("A01", after=("B01",)), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]), (rule("B01"), [0, 1]))
     assert codes(findings) == ["A01", "B01"]

@@ -29,7 +29,7 @@ def by_worth(
     """Greedy: each next finding is the one worth most after those before it; with what is left without and with it.
 
     A fix that is worth little alone may be worth much once another one is made: it then moves up from `minor`. So
-    does the first of two such fixes in a loop of which nothing else is listed.
+    does the first of two such fixes that pay together.
     """
     left, hidden = list(worth), [item for item in minor if item.expected]
     whole = _leading_bounds(ledger.con, worth, settings)
@@ -42,8 +42,7 @@ def by_worth(
         if all(item.untested for item in left):
             shown = [item for item in hidden if ordered and _of_the_rest(ledger, item, taken[item.key]) >= gate]
             if not shown and opening is None:
-                listed = {item.key for item, *_ in ordered if not item.untested}
-                shown = opening = _opening(ledger, [item for item in hidden if item.key not in listed], gate)
+                shown = opening = _opening(ledger, hidden, taken, gate)
             hidden = [item for item in hidden if item not in shown]
             left += shown
         if not left:
@@ -63,8 +62,12 @@ def by_worth(
     return ordered
 
 
-def _opening(ledger: GainCalculator, hidden: Sequence[PricedFinding], gate: float) -> list[PricedFinding]:
+def _opening(
+    ledger: GainCalculator, hidden: Sequence[PricedFinding], taken: Mapping[int | None, AppliedFixes], gate: float
+) -> list[PricedFinding]:
     """Return the finding of each loop worth most of those after which another one pays, where one does.
+
+    taken: the fixes of each loop that are listed.
 
     A wait and the work before it may each keep the GPU from what it could do, so that neither is worth much alone. What
     is worth much alone was left out for another reason: without the profiler it is not.
@@ -76,9 +79,9 @@ def _opening(ledger: GainCalculator, hidden: Sequence[PricedFinding], gate: floa
     found = []
     for items in small.values():
         for item in items:
-            taken = AppliedFixes()
-            ledger.take(item, taken)
-            if any(_pays_after(ledger, one, taken, gate) for one in items if one is not item):
+            with_it = taken[item.key].copy()
+            ledger.take(item, with_it)
+            if any(_pays_after(ledger, one, with_it, gate) for one in items if one is not item):
                 found.append(item)
                 break
     return found

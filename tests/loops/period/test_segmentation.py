@@ -141,10 +141,11 @@ def test_a_convergence_test_ends_no_iteration(every: int) -> None:
     assert float(np.median(np.diff(begins((step * every + test) * 9)))) < len(step * every)
 
 
-def test_a_snapshot_ends_no_iteration() -> None:
+@pytest.mark.parametrize("arrays", [1, 5])
+def test_a_snapshot_ends_no_iteration(arrays: int) -> None:
     """A simulation tests its energy and copies its state back every five steps."""
     step = ["push", "deposit", "solve", "gather"] * 3
-    written = ["energy", "memcpy:device_to_device", "memcpy:device_to_host"]
+    written = ["energy", "memcpy:device_to_device", *["memcpy:device_to_host"] * arrays]
     begun = begins((step * 5 + written) * 12)
     assert float(np.median(np.diff(begun))) <= len(step)
 

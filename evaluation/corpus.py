@@ -182,9 +182,13 @@ def line_of(place: dict[str, Any]) -> int:
 
 
 def one_a_line(rows: dict[str, dict[str, Any]]) -> str:
-    """A table as JSON, a row on each line: small to keep, and a change of one row shows as one line."""
-    compact = (",", ":")
+    """A table as JSON, a row on each line without its empty texts and lists: small to keep, and a change of one row
+    shows as one line.
+    """
+    filled = {
+        name: {key: value for key, value in row.items() if value not in ("", (), [])} for name, row in rows.items()
+    }
     lines = (
-        f"{json.dumps(name)}:{json.dumps(rows[name], sort_keys=True, separators=compact)}" for name in sorted(rows)
+        f"{json.dumps(name)}:{json.dumps(filled[name], sort_keys=True, separators=(',', ':'))}" for name in sorted(rows)
     )
     return "{\n" + ",\n".join(lines) + "\n}\n"

@@ -19,8 +19,8 @@ def section(code: str, kind: str) -> str:
         return ""
     planted = [row for row in _rows("slow") if row["planted"] == code]
     healthy = _rows("healthy")
-    alarms = sum(code in row["alarms"] for row in healthy)
-    different = [row for row in _rows("slow") if row["planted"] != code and code not in row["accepted"]]
+    alarms = sum(code in row.get("alarms", ()) for row in healthy)
+    different = [row for row in _rows("slow") if row["planted"] != code and code not in row.get("accepted", ())]
     wrong = sum(row.get("first") == code for row in different)
     others = (
         f"It is said of {alarms or 'none'} of {len(healthy)} healthy programs as worth more than {_WORTH}, and comes"
@@ -56,7 +56,7 @@ def _rows(role: str) -> list[dict[str, Any]]:
     """The scores of one kind that count."""
     document = json.loads((corpus.ROOT / "docs" / "accuracy.json").read_text("utf-8"))
     apart = (UNANNOTATED, NO_NVTX, JOINED)
-    return [row for row in document.values() if row["role"] == role and row["suffix"] not in apart]
+    return [row for row in document.values() if row["role"] == role and row.get("suffix", "") not in apart]
 
 
 @cache

@@ -11,8 +11,7 @@
 --   end: when it returned (ns)
 --   name: the function
 --   recorded_before: Python functions and operators recorded since the call before it, 0 where none are
---   kind: see the macro api_kind; load where a stream is captured into a graph, whatever is called, and of the wait for
---    the GPU with which a framework prepares that
+--   kind: see the macro api_kind; load where a stream is captured into a graph, whatever is called
 --   loop: references loop
 --   iteration: references iteration
 create view call as
@@ -29,12 +28,6 @@ with ordered as (
         last_value(k.captures ignore nulls) over (w rows between unbounded preceding and 1 preceding),
         false
       ) then 'load'
-      when k.kind = 'sync'
-        and coalesce(
-          bool_or(k.captures)
-            over (w rows between 1 following and cast(setting('calls_before_capture') as integer) following),
-          false
-        ) then 'load'
       else k.kind
     end as kind,
     s.loop,

@@ -1,8 +1,9 @@
 -- A sleep of another thread through most of a wait of the launching thread, in which it ends: as of a thread that looks
--- for work, or for room, every so often.
+-- for work, or for room, every so often. Of several the one that takes most of the wait.
 --   idle_interval: the wait (references idle_interval)
 --   name: the system's call
 --   duration_ns: how long the other thread slept (ns)
+--   late_share: the part of the wait that came after the sleep, 0 to 1
 create view sleep_beside_wait as
 with sleep as (
   select
@@ -15,21 +16,40 @@ with sleep as (
   join thread t on t.id = s.thread
   join name n on n.id = s.name
   where regexp_matches(n.text, '^(clock_nanosleep|nanosleep|usleep|sleep)$')
+    and s."end" - s.start >= setting('host_work_ns')
 ),
 waiting as (
   select
     b.idle_interval,
-    b.thread,
-    t.process,
+    o.thread as other,
     b.start,
     b."end"
   from lock_idle b
   join thread t on t.id = b.thread
+  join (
+    select distinct
+      process,
+      thread
+    from sleep
+  ) o on o.process = t.process
+    and o.thread <> b.thread
+),
+beside as (
+  select
+    w.idle_interval,
+    s.name,
+    s."end" - s.start as duration_ns,
+    s."end" - greatest(s.start, w.start) as shared_ns,
+    w."end" - w.start as wait_ns,
+    (w."end" - s."end") / (w."end" - w.start) as late_share
+  from waiting w
+  asof join sleep s on s.thread = w.other and s."end" <= w."end"
 )
 select
-  w.idle_interval,
-  s.name,
-  s."end" - s.start as duration_ns
-from waiting w
-asof join sleep s on s.process = w.process and s."end" <= w."end"
-where s.thread <> w.thread and s."end" - greatest(s.start, w.start) >= setting('most_share') * (w."end" - w.start);
+  idle_interval,
+  arg_max(name, (shared_ns, duration_ns, name)) as name,
+  arg_max(duration_ns, (shared_ns, duration_ns, name)) as duration_ns,
+  arg_max(late_share, (shared_ns, duration_ns, name)) as late_share
+from beside
+where shared_ns >= setting('most_share') * wait_ns
+group by idle_interval;

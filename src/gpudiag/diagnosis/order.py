@@ -42,7 +42,7 @@ def by_worth(
         if all(item.untested for item in left):
             shown = [item for item in hidden if ordered and _of_the_rest(ledger, item, taken[item.key]) >= gate]
             if not shown and opening is None:
-                shown = opening = _opening(ledger, hidden, taken, gate)
+                shown = opening = _opening(ledger, hidden, taken, settings)
             hidden = [item for item in hidden if item not in shown]
             left += shown
         if not left:
@@ -63,7 +63,10 @@ def by_worth(
 
 
 def _opening(
-    ledger: GainCalculator, hidden: Sequence[PricedFinding], taken: Mapping[int | None, AppliedFixes], gate: float
+    ledger: GainCalculator,
+    hidden: Sequence[PricedFinding],
+    taken: Mapping[int | None, AppliedFixes],
+    settings: Mapping[str, float],
 ) -> list[PricedFinding]:
     """Return the finding of each loop worth most of those after which another one pays, where one does.
 
@@ -72,26 +75,33 @@ def _opening(
     A wait and the work before it may each keep the GPU from what it could do, so that neither is worth much alone. What
     is worth much alone was left out for another reason: without the profiler it is not.
     """
+    gate = settings["min_share_hidden"]
     small: dict[int | None, list[PricedFinding]] = defaultdict(list)
     for item in sorted(hidden, key=lambda one: (-one.share * one.weight, one.rule.code)):
         if item.share * item.weight < gate <= _not_computing(item) and len(small[item.key]) < _OPENING:
             small[item.key].append(item)
     found = []
-    for items in small.values():
+    for key, items in small.items():
+        alone = [_saved(ledger, item, taken[key]) for item in items]
         for item in items:
-            with_it = taken[item.key].copy()
+            with_it = taken[key].copy()
             ledger.take(item, with_it)
-            if any(_pays_after(ledger, one, with_it, gate) for one in items if one is not item):
+            after = [(_saved(ledger, one, with_it), one, least) for one, least in zip(items, alone, strict=True)]
+            if any(
+                saved * one.weight >= gate * with_it.left > 0 and saved >= settings["joint_saving"] * least
+                for saved, one, least in after
+                if one is not item
+            ):
                 found.append(item)
                 break
     return found
 
 
-def _pays_after(ledger: GainCalculator, item: PricedFinding, taken: AppliedFixes, gate: float) -> bool:
-    """Return whether a fix removes this part, over all loops, of what the fixes taken leave."""
+def _saved(ledger: GainCalculator, item: PricedFinding, taken: AppliedFixes) -> float:
+    """Return how much of what the fixes taken leave a fix removes, over all loops."""
     with_it = taken.copy()
     ledger.take(item, with_it)
-    return (taken.left - with_it.left) * item.weight >= gate * taken.left > 0
+    return taken.left - with_it.left
 
 
 def _not_computing(item: PricedFinding) -> float:

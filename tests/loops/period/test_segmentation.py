@@ -150,6 +150,14 @@ def test_a_snapshot_ends_no_iteration(arrays: int) -> None:
     assert float(np.median(np.diff(begun))) <= len(step)
 
 
+def test_a_time_step_that_saves_its_fields_is_the_iteration() -> None:
+    """As many arrays as a snapshot, but its solver needs now more iterations, now fewer."""
+    solve, sequence = ["spmv", "dot", "axpy", "update"], []
+    for number in range(30):
+        sequence += [*solve * (8 + 5 * number % 15), "diagnose", *["memcpy:device_to_host"] * 5]
+    assert len(begins(sequence)) in (29, 30)
+
+
 @pytest.mark.parametrize("layers", [2, 12])
 def test_how_often_the_same_work_comes_is_said(layers: int) -> None:
     """Twice is said of no iteration: a step has two halves, as a forward pass and the pass back."""

@@ -145,7 +145,8 @@ def _is_check(outer: Division, finer: list[Division], events: Submissions, setti
         at_once = soon & (reads * ahead <= max(settings["most_share"] * inner.size, reads))
         if not _for_reading(new, at_once, events, settings):
             continue
-        if 0 < _read(new, read_back, outer, events) <= settings["loop_check_reads"]:
+        most = "loop_snapshot_reads" if every(outer, inner, settings) else "loop_check_reads"
+        if 0 < _read(new, read_back, outer, events) <= settings[most]:
             return True
     return False
 

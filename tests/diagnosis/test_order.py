@@ -112,6 +112,26 @@ def test_two_such_fixes_are_listed_beside_another_one() -> None:
     assert [item.rule.code for item, *_ in ordered] == ["C01", "B01", "A01"]
 
 
+SMALL = library().setting_values["min_share_hidden"]
+
+
+class Apart(Together):
+    """A ledger in which each fix saves the same whatever else is fixed: of what is left a little more each time."""
+
+    def worth(self, item: PricedFinding, taken: AppliedFixes) -> float:
+        return 0.03 if item.rule.code == "A01" else SMALL * 0.98
+
+
+def test_two_small_fixes_that_have_nothing_to_do_with_each_other_stay_small() -> None:
+    loop = Loop.model_construct(id=0, iteration_ms=1.0, iteration_ms_unprofiled=1.0, guessed=None)
+    model: Any = SimpleNamespace(start=[[]], least=lambda _graphs: 0.6)
+    minor = [
+        PricedFinding(rule(code, **EXPECTED), [], loop, 1.0, {}, 1.0, model, price=Estimate(part, part, part))
+        for code, part in (("A01", 0.97), ("B01", 1 - SMALL * 0.98))
+    ]
+    assert by_worth(Apart(), [], minor, library().setting_values) == []  # type: ignore[arg-type]
+
+
 def test_what_is_worth_little_beside_it_waits() -> None:
     findings = found((rule("A01", after=("B01",)), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]), (rule("B01"), [0, 1]))
     assert codes(findings) == ["A01", "B01"]

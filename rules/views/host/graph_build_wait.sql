@@ -5,18 +5,28 @@ create view graph_build_wait as
 with numbered as (
   select
     c.id,
-    c.seq,
+    c.loop,
+    c.iteration,
     c.thread,
-    k.captures,
+    c.seq,
     regexp_matches(c.name, '^(cudaDeviceSynchronize|cuCtxSynchronize)') as waits,
+    k.captures,
     count(
       case when c.kind not in ('sync', 'free', 'alloc', 'load', 'context', 'other') then 1 end
     ) over (partition by c.thread order by c.seq) as submitted
   from call c
   join api_name k on k.text = c.name
   where c.thread in (select c.thread from call c join api_name k on k.text = c.name where k.captures)
+),
+recorded as (
+  select
+    id,
+    waits,
+    first_value(case when captures then submitted end ignore nulls)
+      over (partition by loop, iteration, thread order by seq rows between current row and unbounded following)
+      - submitted as submitted_before
+  from numbered
 )
-select distinct w.id as api_call
-from numbered g
-asof join (from numbered where waits) w on w.thread = g.thread and w.seq <= g.seq
-where g.captures and g.submitted - w.submitted <= setting('graph_seed_launches');
+select id as api_call
+from recorded
+where waits and submitted_before <= setting('graph_seed_launches');

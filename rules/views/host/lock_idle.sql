@@ -7,6 +7,7 @@
 --   thread: the launching thread
 --   start: when it began (ns)
 --   end: when it ended (ns)
+--   wait_end: when its last wait ended (ns)
 --   waited_ns: how long the thread waited in it, all its waits together (ns)
 --   wait_name: what it waited in longest at a time
 create view lock_idle as
@@ -142,6 +143,7 @@ select
   i.thread,
   i.start,
   i."end",
+  least(i."end", l."end") as wait_end,
   -- all that the thread had waited at its end, less what it had at its beginning
   cast(
     l.before_ns + least(i."end", l."end") - l.start - coalesce(

@@ -1,6 +1,7 @@
 -- A sleep of another thread through most of a wait of the launching thread, in which it ends: as of a thread that looks
--- for work, or for room, every so often. Of several the one that takes most of the wait.
---   idle_interval: the wait (references idle_interval)
+-- for work, or for room, every so often.
+--   idle_interval: the stretch that the launching thread mostly waits in (references idle_interval)
+--   thread: the other thread
 --   name: the system's call
 --   duration_ns: how long the other thread slept (ns)
 --   late_share: the part of the wait that came after the sleep, 0 to 1
@@ -23,7 +24,7 @@ waiting as (
     b.idle_interval,
     o.thread as other,
     b.start,
-    b."end"
+    b.wait_end
   from lock_idle b
   join thread t on t.id = b.thread
   join (
@@ -33,23 +34,13 @@ waiting as (
     from sleep
   ) o on o.process = t.process
     and o.thread <> b.thread
-),
-beside as (
-  select
-    w.idle_interval,
-    s.name,
-    s."end" - s.start as duration_ns,
-    s."end" - greatest(s.start, w.start) as shared_ns,
-    w."end" - w.start as wait_ns,
-    (w."end" - s."end") / (w."end" - w.start) as late_share
-  from waiting w
-  asof join sleep s on s.thread = w.other and s."end" <= w."end"
 )
 select
-  idle_interval,
-  arg_max(name, (shared_ns, duration_ns, name)) as name,
-  arg_max(duration_ns, (shared_ns, duration_ns, name)) as duration_ns,
-  arg_max(late_share, (shared_ns, duration_ns, name)) as late_share
-from beside
-where shared_ns >= setting('most_share') * wait_ns
-group by idle_interval;
+  w.idle_interval,
+  s.thread,
+  s.name,
+  s."end" - s.start as duration_ns,
+  (w.wait_end - s."end") / (w.wait_end - w.start) as late_share
+from waiting w
+asof join sleep s on s.thread = w.other and s."end" <= w.wait_end
+where s."end" - greatest(s.start, w.start) >= setting('most_share') * (w.wait_end - w.start);

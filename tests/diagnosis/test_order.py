@@ -122,7 +122,7 @@ class Apart(Together):
         return 0.03 if item.rule.code == "A01" else SMALL * 0.98
 
 
-def test_two_small_fixes_that_have_nothing_to_do_with_each_other_stay_small() -> None:
+def test_two_small_fixes_of_different_things_stay_small() -> None:
     loop = Loop.model_construct(id=0, iteration_ms=1.0, iteration_ms_unprofiled=1.0, guessed=None)
     model: Any = SimpleNamespace(start=[[]], least=lambda _graphs: 0.6)
     minor = [

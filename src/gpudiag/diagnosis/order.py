@@ -70,10 +70,9 @@ def _opening(
 ) -> list[PricedFinding]:
     """Return the finding of each loop worth most of those after which another one pays, where one does.
 
-    taken: the fixes of each loop that are listed.
-
     A wait and the work before it may each keep the GPU from what it could do, so that neither is worth much alone. What
-    is worth much alone was left out for another reason: without the profiler it is not.
+    is worth much alone was left out for another reason: without the profiler it is not. taken: the fixes of each loop
+    that are listed.
     """
     gate = settings["min_share_hidden"]
     small: dict[int | None, list[PricedFinding]] = defaultdict(list)
@@ -86,15 +85,20 @@ def _opening(
         for item in items:
             with_it = taken[key].copy()
             ledger.take(item, with_it)
-            after = [(_saved(ledger, one, with_it), one, least) for one, least in zip(items, alone, strict=True)]
-            if any(
-                saved * one.weight >= gate * with_it.left > 0 and saved >= settings["joint_saving"] * least
-                for saved, one, least in after
-                if one is not item
-            ):
+            others = ((one, least) for one, least in zip(items, alone, strict=True) if one is not item)
+            if any(_pays_after(ledger, one, with_it, least, settings) for one, least in others):
                 found.append(item)
                 break
     return found
+
+
+def _pays_after(
+    ledger: GainCalculator, item: PricedFinding, taken: AppliedFixes, alone: float, settings: Mapping[str, float]
+) -> bool:
+    """Return whether a fix is worth listing after those taken, and saves far more then than alone."""
+    saved = _saved(ledger, item, taken)
+    worth_it = saved * item.weight >= settings["min_share_hidden"] * taken.left > 0
+    return worth_it and saved >= settings["joint_saving"] * alone
 
 
 def _saved(ledger: GainCalculator, item: PricedFinding, taken: AppliedFixes) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpudiag.diagnosis import run_summary
-from gpudiag.diagnosis.kernels import placed
+from gpudiag.diagnosis.kernels import few_warps, placed
 from gpudiag.diagnosis.rank import rank
 from gpudiag.evaluate.engine import Evaluation
 from gpudiag.model import Finding, Fired, Row, Rule
@@ -66,6 +66,26 @@ def found(case: Case, row: Row, **price: Any) -> tuple[list[Finding], list[Findi
 def test_both_profilers_names_of_one_kernel_agree(in_timeline: str, profiled: str) -> None:
     with opened({}, *VIEWS) as con:
         assert con.execute("select kernel_key(?) = kernel_key(?)", [in_timeline, profiled]).fetchall() == [(True,)]
+
+
+def test_launches_that_fill_a_part_of_the_gpu_are_called_so() -> None:
+    device = {
+        "id": 0, "sm_count": 132, "max_warps_per_sm": 64, "max_blocks_per_sm": 32, "registers_per_sm": 65_536,
+        "shared_bytes_per_sm": 233_472,
+    }  # fmt: skip
+    settings = library().setting_values
+
+    def said(name: str, grid: int, registers: int) -> str:
+        case = timeline(name, grid=grid)
+        for op in case["gpu_op"]:
+            op.update(registers=registers)
+        with opened({**case, "device": [device]}, *VIEWS, "kernel_filling") as con:
+            return few_warps(con, 0, name.partition("(")[0], settings)
+
+    assert "keeps 16 warps on each multiprocessor, where 64 fit (launches that do more" in said("trace(int)", 512, 31)
+    assert said("trace(int)", 4_096, 31) == ""
+    assert said("trace(int)", 512, 168) == ""  # their registers let 12 warps fit: the launch fills them
+    assert said("cutlass_80_gemm(int)", 512, 31) == ""  # a library chooses its launch itself
 
 
 def test_a_profiled_kernel_is_found_in_the_loop() -> None:

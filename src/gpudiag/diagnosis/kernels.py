@@ -188,13 +188,21 @@ def _occupancy_limit(
 
 
 def few_warps(con: Connection, loop: int, short: str, settings: Mapping[str, float]) -> str:
-    """Say how few warps a loop's kernel keeps on each multiprocessor; nothing where they are more, or it is unknown."""
+    """Say how few warps a loop's kernel keeps on each multiprocessor, in the launches that take most of its time.
+
+    Nothing where they are many, or it is unknown, or where a library chose a part of what fits.
+    """
     row = con.execute(
-        "select max(ceil(grid * ceil(block / 32) / sm_count)), max(max_warps) from kernel_use"
-        " where loop = ? and short = ?",  # a warp has 32 threads
+        "select warps, fitting_warps, library from kernel_filling where loop = ? and short = ?"
+        " order by share desc limit 1",
         [loop, short],
     ).fetchone()
-    if row is None or row[0] is None or row[0] > settings["few_warps"]:
+    if row is None or row[0] is None:
         return ""
-    of = f", where {row[1]:g} fit" if row[1] else ""
-    return f" and keeps {plural(row[0], 'warp')} on each multiprocessor{of}"
+    warps, fitting, library = row
+    part = settings["few_filled"] * fitting if fitting and not library else 0
+    if warps > max(settings["few_warps"], part) or warps == fitting:
+        return ""
+    of = f", where {fitting:g} fit" if fitting else ""
+    more = " (launches that do more at once may be faster)" if warps > settings["few_warps"] else ""
+    return f" and keeps {plural(warps, 'warp')} on each multiprocessor{of}{more}"

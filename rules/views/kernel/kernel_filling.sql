@@ -1,0 +1,36 @@
+-- How many warps one launch of a kernel keeps on each multiprocessor, beside those that fit there at once.
+--   loop: references loop
+--   short: the kernel's base name
+--   share: its part of the loop's time, in this launch configuration
+--   library: whether it comes with a library
+--   warps: warps of one launch for each multiprocessor, rounded up
+--   fitting_warps: warps that fit on a multiprocessor by its registers, shared memory and places for blocks; null where
+--    the
+--     recording does not say how much it has of them
+create view kernel_filling as
+with used as (
+  select
+    *,
+    gpu_ops[1] as op,
+    ceil(block / 32) as block_warps
+  from kernel_use
+)
+select
+  u.loop,
+  u.short,
+  u.share,
+  is_library_kernel(u.name) as library,
+  ceil(u.grid * u.block_warps / u.sm_count) as warps,
+  fitting_blocks(
+    u.block_warps,
+    coalesce(o.registers, 0),
+    coalesce(o.static_shared, 0) + coalesce(o.dynamic_shared, 0),
+    d.max_warps_per_sm,
+    d.max_blocks_per_sm,
+    d.registers_per_sm,
+    d.shared_bytes_per_sm
+  ) * u.block_warps as fitting_warps
+from used u
+join gpu_op o on o.id = u.op
+join device d on d.id = o.device
+where u.block > 0;

@@ -30,7 +30,7 @@ REPEATS = 2
 LARGE = ("balanced", "slow rank", "several slow ranks", "slow host", "slow link")
 JOBS: dict[int, tuple[int, tuple[str, ...]]] = {
     8: (12, KINDS),
-    64: (1, KINDS),
+    64: (4, KINDS),
     256: (1, LARGE),
     1_024: (1, ("several slow ranks",)),
 }

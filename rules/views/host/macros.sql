@@ -215,3 +215,9 @@ create macro names_training(message) as
 -- Whether a thread waits for Python's interpreter lock in it: CPython does so with a timeout, and nsys may mark it.
 create macro waits_for_interpreter(f) as
   f = 'pthread_cond_timedwait' or regexp_matches(lower(f), '^waiting for (the )?gil');
+
+-- Whether a call of the operating system sleeps for a fixed time.
+create macro sleeps_in(f) as regexp_matches(f, '^(clock_nanosleep|nanosleep|usleep|sleep)$');
+
+-- Whether a CUDA function asks whether the GPU is done, without waiting for it.
+create macro asks_if_done(f) as regexp_matches(f, '^(cuda|cu)(Event|Stream)Query');

@@ -16,8 +16,7 @@ with sleep as (
   from os_call s
   join thread t on t.id = s.thread
   join name n on n.id = s.name
-  where regexp_matches(n.text, '^(clock_nanosleep|nanosleep|usleep|sleep)$')
-    and s."end" - s.start >= setting('host_work_ns')
+  where sleeps_in(n.text) and s."end" - s.start >= setting('host_work_ns')
 ),
 waiting as (
   select

@@ -7,6 +7,7 @@ import numpy as np
 from gpudiag.replay.edited_graph import (
     ALLOCATING,
     COPY,
+    FREE,
     SYNC,
     EditedGraph,
     EditTargets,
@@ -69,15 +70,19 @@ RUN_ASYNC = EditSpec(
 
 
 def _pool_allocation(edited: EditedGraph, chosen: EditTargets) -> None:
-    """A pool serves the request without the driver, and a free no longer waits for the GPU."""
+    """A pool serves the request without the driver, and a free waits for nothing; nor does the host look for memory
+    that it could free.
+    """
     calls = chosen.calls[np.isin(edited.graph.record.calls.kind[chosen.calls], ALLOCATING)]
+    long = edited.duration[edited.graph.segment[chosen.segments]] >= edited.settings["cpu_phase_ns"]
+    edited.no_segment(chosen.segments[long & (edited.graph.record.calls.kind[chosen.segments] == FREE)])
     edited.no_wait(calls)
     edited.cost(calls, edited.settings["replay_pool_ns"])
 
 
 POOL_ALLOCATION = EditSpec(
     "pool_allocation",
-    "the selected allocations and frees wait for nothing and cost a microsecond",
+    "the selected allocations and frees wait for nothing and cost a microsecond; long host work before a free goes",
     _pool_allocation,
     idle_bound=(IDLE_IN_CALL, IDLE_AFTER),
     also="host_ahead",

@@ -18,8 +18,8 @@ with launched as (
 select
   c.loop,
   sum(c."end" - c.segment_start) as ns,
-  sum(case when regexp_matches(l.text, '\bcudnn\w*sdpa') then c."end" - c.segment_start else 0 end) as attention_ns,
-  sum(case when regexp_matches(l.text, '\bcudnn(_|::)') then c."end" - c.segment_start else 0 end) as cudnn_ns
+  sum(case when plans_attention(l.text) then c."end" - c.segment_start else 0 end) as attention_ns,
+  sum(case when is_cudnn(l.text) then c."end" - c.segment_start else 0 end) as cudnn_ns
 from call c
 asof left join launched l on l.thread = c.thread and l.seq >= c.seq
 where c.kind = 'load' and loads_code(c.name)

@@ -278,3 +278,9 @@ create macro fitting_blocks(warps, registers, shared_bytes, max_warps, max_block
         coalesce(floor(max_shared / nullif(shared_bytes, 0)), max_warps)
       )
   end;
+
+-- Whether a kernel is one of cuDNN's.
+create macro is_cudnn(name) as regexp_matches(name, '\bcudnn(_|::)');
+
+-- Whether a kernel is cuDNN's attention, which is planned for each length of its input.
+create macro plans_attention(name) as regexp_matches(name, '\bcudnn\w*sdpa');

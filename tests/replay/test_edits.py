@@ -297,6 +297,16 @@ def test_a_free_into_a_pool_does_not_wait_for_the_gpu() -> None:
     assert fixed(case, "pool_allocation", api_calls=ids(case, 1)) == pytest.approx(8 + N * 101, rel=0.01)
 
 
+def test_only_a_collection_that_is_meant_goes_with_its_free() -> None:
+    case = loop(
+        3000, [launch("a", 0, 3000), row("cudaFree", 2200, 100, 3000)], [kernel("a", 6, 50, 3000)]
+    )  # fmt: skip
+    # Host work of 2,195 comes before the free, and 700 after it.
+    assert fixed(case, "pool_allocation", api_calls=ids(case, 1)) == pytest.approx(N * 2901, rel=0.01)
+    assert fixed(case, "drop_collection", api_calls=ids(case, 1)) == pytest.approx(N * 805, rel=0.01)
+    assert fixed(case, "drop_collection", api_calls=ids(case, 0)) == pytest.approx(N * 3000, rel=0.01)
+
+
 def test_a_fused_kernel_has_one_launch_and_all_the_work() -> None:
     case = tiny()
     found = fixed(case, "fuse_kernels", gpu_ops=ids(case, *range(20), table="gpu_op")[: 20 * N])

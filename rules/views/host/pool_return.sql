@@ -5,8 +5,10 @@
 --   iteration: references iteration
 --   api_call: its first free (references api_call)
 --   frees: how many blocks go back
---   idle_intervals: the idle time in long host work right before it, such as a garbage collection that is to find
---    what can be given back; null for none (references idle_interval)
+--   idle_intervals: the idle time in long host work right before it, as of a garbage collection that is to find what
+--    can
+--     be given back; null for none, and where the loop's bursts are short or the work is another function's
+--     (references idle_interval)
 --   before_ns: how long that is (ns)
 create view pool_return as
 with step as (
@@ -22,6 +24,7 @@ with step as (
     ) over (partition by thread order by seq) as burst
   from call
   where loop in (select loop from call where kind = 'free')
+    and exists (from framework_seen where framework in ('pytorch', 'cupy', 'jax'))
 ),
 returned as (
   select
@@ -32,6 +35,32 @@ returned as (
   from step
   where kind = 'free'
   group by loop, iteration, thread, burst
+),
+-- the function that frees, and the one that works before the first free
+freeing as (
+  select
+    r.loop,
+    mode(s.function order by s.function) as function
+  from step r
+  join call_sample s on s.api_call = r.id
+  where r.kind = 'free' and s.inside
+  group by r.loop
+),
+working as (
+  select
+    r.api_call,
+    mode(s.function order by s.function) as function
+  from returned r
+  join call_sample s on s.api_call = r.api_call
+  where not s.inside
+  group by r.api_call
+),
+emptied as (
+  select
+    loop,
+    sum(frees) >= setting('pool_burst') * count(*) as at_once
+  from returned
+  group by loop
 )
 select
   r.loop,
@@ -39,12 +68,16 @@ select
   r.api_call,
   cast(r.frees as integer) as frees,
   list(p.idle_interval order by p.idle_interval) filter (p.idle_interval is not null) as idle_intervals,
-  coalesce(sum(p."end" - p.start), 0) as before_ns
+  coalesce(sum(p."end" - p.start), 0)::bigint as before_ns
 from returned r
+join emptied e using (loop)
+left join freeing f using (loop)
+left join working w using (api_call)
 left join idle_interval p on p.api_call = r.api_call
+  and e.at_once
   and p.doing = 'segment'
-  and p.category = 'idle_other'
+  and p.leaf = 'host_work'
   and p.segment_ns >= setting('cpu_phase_ns')
-  and r.frees >= setting('pool_burst')
-where exists (from framework_seen where framework in ('pytorch', 'cupy', 'jax'))
+  and (f.function = w.function) is not false
+  and p.api_call not in (select work from host_result_work)
 group by r.loop, r.iteration, r.api_call, r.frees;

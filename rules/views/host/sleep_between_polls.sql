@@ -1,4 +1,6 @@
--- A stretch in which the GPU had nothing to do because the launching thread had asked whether it was done, and slept.
+-- A stretch in which the GPU had nothing to do because the launching thread had asked whether it was done, and slept
+-- before it asked again.
+-- materialised: three rules read it
 --   loop: references loop
 --   idle_interval: references idle_interval
 --   api_call: the question, asked while the GPU worked (references api_call)
@@ -15,7 +17,8 @@ with sleep as (
     n.text as name
   from os_call s
   join name n on n.id = s.name
-  where sleeps_in(n.text)
+  -- Python slept in select() before version 3.11
+  where sleeps_in(n.text) or n.text in ('select', 'pselect')
 )
 select
   i.loop,
@@ -29,4 +32,8 @@ from idle_interval i
 join call n on n.id = i.api_call
 join call c on c.thread = n.thread and c.seq = n.seq - 1
 asof join sleep s on s.thread = i.thread and s.start <= i.start
-where i.doing = 'segment' and asks_if_done(c.name) and s.start >= c."end" and s."end" > i.start;
+where i.doing = 'segment'
+  and asks_if_done(c.name)
+  and asks_if_done(n.name)
+  and s.start >= c."end"
+  and s."end" > i.start;

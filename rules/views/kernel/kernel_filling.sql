@@ -5,8 +5,7 @@
 --   library: whether it comes with a library
 --   warps: warps of one launch for each multiprocessor, rounded up
 --   fitting_warps: warps that fit on a multiprocessor by its registers, shared memory and places for blocks; null where
---    the
---     recording does not say how much it has of them
+--     the recording does not tell
 create view kernel_filling as
 with used as (
   select
@@ -23,7 +22,7 @@ select
   ceil(u.grid * u.block_warps / u.sm_count) as warps,
   fitting_blocks(
     u.block_warps,
-    coalesce(o.registers, 0),
+    o.registers,
     coalesce(o.static_shared, 0) + coalesce(o.dynamic_shared, 0),
     d.max_warps_per_sm,
     d.max_blocks_per_sm,

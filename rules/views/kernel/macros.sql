@@ -265,8 +265,8 @@ create macro is_grouped_pass(name) as
 create macro seeds_generator(name) as
   coalesce(regexp_matches(name, '\bgenerate_seed_pseudo|\binit_xoroshiro128p_states'), false);
 
--- Blocks that a multiprocessor holds at once. Registers are handed out to warps by 256, as CUDA's occupancy calculator
--- says; null where a limit of the multiprocessor is not known.
+-- Blocks that a multiprocessor holds at once. Registers are handed out to warps by 256, and a multiprocessor's four
+-- parts hold as many warps each, as CUDA's occupancy calculator says; null where a limit of it is not known.
 create macro fitting_blocks(warps, registers, shared_bytes, max_warps, max_blocks, max_registers, max_shared) as
   case
     when max_warps is not null
@@ -274,7 +274,10 @@ create macro fitting_blocks(warps, registers, shared_bytes, max_warps, max_block
       and max_shared is not null then least(
         floor(max_warps / warps),
         coalesce(max_blocks, max_warps),
-        coalesce(floor(max_registers / nullif(ceil(registers * 32 / 256) * 256 * warps, 0)), max_warps),
+        coalesce(
+          floor(floor(max_registers / nullif(ceil(registers * 32 / 256) * 256, 0) / 4) * 4 / warps),
+          max_warps
+        ),
         coalesce(floor(max_shared / nullif(shared_bytes, 0)), max_warps)
       )
   end;

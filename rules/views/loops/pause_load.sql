@@ -1,12 +1,13 @@
--- A pause of a loop in which code is compiled or planned and then loaded: host time from what the thread had submitted
--- before to the end of each load. The kernel that is launched next tells what it is for.
+-- A pause of a loop in which code is compiled or planned and then loaded: host time from the thread's last call that
+-- submits, waits or allocates to the end of each load. The kernel that is launched next tells what it is for; code that
+-- is loaded because a kernel runs for the first time does not count, but for what cuDNN plans for each new shape.
 -- materialised: two rules read it
 --   loop: references loop
 --   process: references process
 --   start: when the pause began (ns)
 --   ns: how long this takes (ns)
 --   attention_ns: of that, before kernels of cuDNN's attention (ns)
---   cudnn_ns: of that, before kernels of cuDNN of any kind (ns)
+--   convolution_ns: of that, before cuDNN's other kernels (ns)
 create view pause_load as
 with loaded as (
   select
@@ -14,6 +15,7 @@ with loaded as (
     p.process,
     p.thread,
     p.start,
+    p."end",
     c.start as called,
     c."end" as returned
   from (
@@ -22,20 +24,40 @@ with loaded as (
       start,
       "end"
     from api_call
-    where name in (select id from name where loads_code(text))
+    where parent is null and name in (select id from name where loads_code(text))
   ) c
   asof join loop_pause p on c.thread = p.thread and p.start <= c.start
   where c.start < p."end"
 ),
-submitted as (
+-- the other calls of these pauses
+met as (
   select
-    id,
-    thread,
-    start,
-    "end"
-  from api_call
-  where thread in (select thread from loaded)
-    and name in (select id from name where api_kind(text) in ('launch', 'graph_launch', 'copy', 'set'))
+    c.id,
+    c.thread,
+    c.start,
+    c."end",
+    c.name
+  from (
+    select
+      id,
+      thread,
+      start,
+      "end",
+      name
+    from api_call
+    where parent is null
+      and thread in (select thread from loaded)
+      and name in (select id from name where api_kind(text) not in ('load', 'context', 'other'))
+  ) c
+  asof join (
+    select distinct
+      thread,
+      start,
+      "end"
+    from loaded
+  ) p on c.thread = p.thread
+    and p.start <= c.start
+  where c.start < p."end"
 ),
 stretch as (
   select
@@ -43,29 +65,41 @@ stretch as (
     l.process,
     l.thread,
     l.start,
-    greatest(l.start, s."end") as since,
+    greatest(l.start, m."end") as since,
     max(l.returned) as until
   from loaded l
-  asof left join submitted s on s.thread = l.thread and s.start <= l.called
+  asof left join met m on m.thread = l.thread and m.start <= l.called
   group by all
 ),
 launched as (
   select
-    s.thread,
-    s.start,
+    m.thread,
+    m.start,
     n.text
-  from submitted s
-  join gpu_op o on o.api_call = s.id
+  from met m
+  join gpu_op o on o.api_call = m.id
   join name n on n.id = o.name
   where o.kind = 'kernel'
+),
+known as (
+  select
+    t.loop,
+    t.process,
+    t.start,
+    t.until - t.since as ns,
+    coalesce(plans_attention(k.text), false) as attention,
+    coalesce(is_cudnn(k.text), false) as cudnn
+  from stretch t
+  asof left join launched k on k.thread = t.thread and k.start >= t.until
+  where t.until > t.since
 )
 select
-  t.loop,
-  t.process,
-  t.start,
-  sum(t.until - t.since)::bigint as ns,
-  coalesce(sum(t.until - t.since) filter (plans_attention(k.text)), 0)::bigint as attention_ns,
-  coalesce(sum(t.until - t.since) filter (is_cudnn(k.text)), 0)::bigint as cudnn_ns
-from stretch t
-asof left join launched k on k.thread = t.thread and k.start >= t.until
-group by t.loop, t.process, t.start;
+  loop,
+  process,
+  start,
+  sum(ns)::bigint as ns,
+  coalesce(sum(ns) filter (attention), 0)::bigint as attention_ns,
+  coalesce(sum(ns) filter (cudnn and not attention), 0)::bigint as convolution_ns
+from known
+where cudnn or (loop, process, start) not in (select (loop, process, start) from pause_first_use)
+group by loop, process, start;

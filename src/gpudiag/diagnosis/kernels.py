@@ -194,14 +194,14 @@ def few_warps(con: Connection, loop: int, short: str, settings: Mapping[str, flo
     """
     row = con.execute(
         "select warps, fitting_warps, library from kernel_filling where loop = ? and short = ?"
-        " order by share desc limit 1",
+        " order by share desc, warps, fitting_warps limit 1",
         [loop, short],
     ).fetchone()
     if row is None or row[0] is None:
         return ""
     warps, fitting, library = row
     part = settings["few_filled"] * fitting if fitting and not library else 0
-    if warps > max(settings["few_warps"], part) or warps == fitting:
+    if warps > max(settings["few_warps"], part) or (fitting is not None and warps >= fitting):
         return ""
     of = f", where {fitting:g} fit" if fitting else ""
     more = " (launches that do more at once may be faster)" if warps > settings["few_warps"] else ""

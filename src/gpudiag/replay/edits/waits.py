@@ -15,7 +15,7 @@ from gpudiag.replay.edited_graph import (
     started_by,
     waits_after,
 )
-from gpudiag.replay.edits.edit_spec import IDLE_AFTER, IDLE_IN_CALL, EditSpec
+from gpudiag.replay.edits.edit_spec import IDLE_AFTER, IDLE_BEFORE, IDLE_IN_CALL, EditSpec
 
 
 def _drop_sync(edited: EditedGraph, chosen: EditTargets) -> None:
@@ -70,20 +70,31 @@ RUN_ASYNC = EditSpec(
 
 
 def _pool_allocation(edited: EditedGraph, chosen: EditTargets) -> None:
-    """A pool serves the request without the driver, and a free waits for nothing; nor does the host look for memory
-    that it could free.
-    """
+    """A pool serves the request without the driver, and a free no longer waits for the GPU."""
     calls = chosen.calls[np.isin(edited.graph.record.calls.kind[chosen.calls], ALLOCATING)]
-    long = edited.duration[edited.graph.segment[chosen.segments]] >= edited.settings["cpu_phase_ns"]
-    edited.no_segment(chosen.segments[long & (edited.graph.record.calls.kind[chosen.segments] == FREE)])
     edited.no_wait(calls)
     edited.cost(calls, edited.settings["replay_pool_ns"])
 
 
 POOL_ALLOCATION = EditSpec(
     "pool_allocation",
-    "the selected allocations and frees wait for nothing and cost a microsecond; long host work before a free goes",
+    "the selected allocations and frees wait for nothing and cost a microsecond",
     _pool_allocation,
     idle_bound=(IDLE_IN_CALL, IDLE_AFTER),
+    also="host_ahead",
+)
+
+
+def _drop_collection(edited: EditedGraph, chosen: EditTargets) -> None:
+    """The host does not look for memory that it could free: a phase of its own right before a free."""
+    long = edited.duration[edited.graph.segment[chosen.segments]] >= edited.settings["cpu_phase_ns"]
+    edited.no_segment(chosen.segments[long & (edited.graph.record.calls.kind[chosen.segments] == FREE)])
+
+
+DROP_COLLECTION = EditSpec(
+    "drop_collection",
+    "host segments of a phase's length right before the selected frees go, as a garbage collection does with them",
+    _drop_collection,
+    idle_bound=(IDLE_BEFORE,),
     also="host_ahead",
 )

@@ -8,7 +8,7 @@ from gpudiag.model import Rule
 from timelines import Case, iterations, launched
 
 VIEWS = (
-    "kernel_match", "kernel_roofline", "kernel_waves", "kernel_use", "kernel_wait",
+    "kernel_match", "kernel_roofline", "kernel_waves", "kernel_use", "kernel_filling", "kernel_wait",
     "idle_interval", "work", "transfer", "loop_budget", "loop_facts", "device_state", "readback_range", "device_link",
     "call_sample", "backward_stretch", "loop_sample", "call_place", "framework_seen", "kernel_facts",
     "loop_phase", "call_phase", "loop_extent", "loop_pause", "pause_first_use", "smi_gpu", "python_function_time",

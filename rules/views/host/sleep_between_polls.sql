@@ -6,7 +6,7 @@
 --   api_call: the question, asked while the GPU worked (references api_call)
 --   call_name: the function that asked
 --   os_name: the system's call that it slept in
---   sleep_ns: how long it slept (ns)
+--   duration_ns: how long it slept (ns)
 --   late_ns: how long after the GPU was done the sleep ended (ns)
 create view sleep_between_polls as
 with sleep as (
@@ -26,7 +26,7 @@ select
   c.id as api_call,
   c.name as call_name,
   s.name as os_name,
-  s."end" - s.start as sleep_ns,
+  s."end" - s.start as duration_ns,
   least(i."end", s."end") - i.start as late_ns
 from idle_interval i
 join call n on n.id = i.api_call

@@ -7,7 +7,7 @@
 --   start: when the pause began (ns)
 --   ns: how long this takes (ns)
 --   attention_ns: of that, before kernels of cuDNN's attention (ns)
---   convolution_ns: of that, before cuDNN's other kernels (ns)
+--   other_cudnn_ns: of that, before cuDNN's other kernels (ns)
 create view pause_load as
 with loaded as (
   select
@@ -99,7 +99,7 @@ select
   start,
   sum(ns)::bigint as ns,
   coalesce(sum(ns) filter (attention), 0)::bigint as attention_ns,
-  coalesce(sum(ns) filter (cudnn and not attention), 0)::bigint as convolution_ns
+  coalesce(sum(ns) filter (cudnn and not attention), 0)::bigint as other_cudnn_ns
 from known
 where cudnn or (loop, process, start) not in (select (loop, process, start) from pause_first_use)
 group by loop, process, start;

@@ -82,7 +82,7 @@ def test_launches_that_fill_a_part_of_the_gpu_are_called_so() -> None:
         with opened({**case, "device": [device]}, *VIEWS, "kernel_filling") as con:
             return few_warps(con, 0, name.partition("(")[0], settings)
 
-    assert "keeps 16 warps on each multiprocessor, where 64 fit (launches that do more" in said("trace(int)", 512, 31)
+    assert "keeps 16 warps on each multiprocessor, where 64 fit (a launch of more blocks" in said("trace(int)", 512, 31)
     assert said("trace(int)", 4_096, 31) == ""
     assert said("trace(int)", 512, 168) == ""  # their registers let 12 warps fit: the launch fills them
     assert said("cutlass_80_gemm(int)", 512, 31) == ""  # a library chooses its launch itself

@@ -1,6 +1,7 @@
 -- A stretch in which a Python thread waited for PyTorch's backward pass, whose kernels another thread launches.
 -- materialised: looked up by time for each place of a finding
 --   process: references process
+--   thread: the thread that waited (references thread)
 --   start: when a sample found it waiting (ns)
 --   end: when the thread's next sample was taken (ns); null where there is none
 --   file: the innermost file that is the user's own
@@ -26,6 +27,7 @@ waiting as (
 )
 select
   t.process,
+  w.thread,
   w.start,
   w."end",
   w.frame.file as file,

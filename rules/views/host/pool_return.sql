@@ -58,8 +58,10 @@ working as (
 emptied as (
   select
     loop,
-    sum(frees) >= setting('pool_burst') * count(*) as at_once
-  from returned
+    sum(r.frees) >= setting('pool_burst') * count(*)
+      and count(distinct r.iteration) >= setting('pool_iteration_share') * any_value(l.iterations) as at_once
+  from returned r
+  join loop_facts l using (loop)
   group by loop
 )
 select
@@ -78,6 +80,6 @@ left join idle_interval p on p.api_call = r.api_call
   and p.doing = 'segment'
   and p.leaf = 'host_work'
   and p.segment_ns >= setting('cpu_phase_ns')
-  and (f.function = w.function) is not false
+  and coalesce(f.function = w.function, w.function is null)
   and p.api_call not in (select work from host_result_work)
 group by r.loop, r.iteration, r.api_call, r.frees;

@@ -269,7 +269,8 @@ create macro seeds_generator(name) as
 -- parts hold as many warps each, as CUDA's occupancy calculator says; null where a limit of it is not known.
 create macro fitting_blocks(warps, registers, shared_bytes, max_warps, max_blocks, max_registers, max_shared) as
   case
-    when max_warps is not null
+    when registers is not null
+      and max_warps is not null
       and max_registers is not null
       and max_shared is not null then least(
         floor(max_warps / warps),
@@ -287,3 +288,11 @@ create macro is_cudnn(name) as regexp_matches(name, '\bcudnn(_|::)');
 
 -- Whether a kernel is cuDNN's attention, which is planned for each length of its input.
 create macro plans_attention(name) as regexp_matches(name, '\bcudnn\w*sdpa');
+
+-- Whether a kernel of PyTorch's adds the gradients of rows that were looked up to those of the whole table.
+create macro scatters_gradient(name) as
+  regexp_matches(
+    name,
+    'indexFunc(Small|Large)Index.*ReduceAdd|indexing_backward_kernel|embedding_backward_feature_kernel|'
+    'compute_grad_weight|sum_and_scatter|_scatter_gather_elementwise_kernel.*ReduceAdd'
+  );

@@ -1,6 +1,7 @@
 -- A pause of a loop in which code is compiled or planned and then loaded: host time from the thread's last call that
--- submits, waits or allocates to the end of each load. The kernel that is launched next tells what it is for; code that
--- is loaded because a kernel runs for the first time does not count, but for what cuDNN plans for each new shape.
+-- submits, waits or allocates to the end of each load where cuDNN plans an operation, else the loads alone. The kernel
+-- that
+-- is launched next tells which. Other code in a pause in which some kernel runs for the first time does not count.
 -- materialised: two rules read it
 --   loop: references loop
 --   process: references process
@@ -15,7 +16,7 @@ with loaded as (
     p.process,
     p.thread,
     p.start,
-    p."end",
+    p."end" + p.iteration_ns as until,
     c.start as called,
     c."end" as returned
   from (
@@ -65,8 +66,10 @@ stretch as (
     l.process,
     l.thread,
     l.start,
+    l.until as at_last,
     greatest(l.start, m."end") as since,
-    max(l.returned) as until
+    max(l.returned) as until,
+    sum(l.returned - l.called) as loading_ns
   from loaded l
   asof left join met m on m.thread = l.thread and m.start <= l.called
   group by all
@@ -75,20 +78,21 @@ launched as (
   select
     m.thread,
     m.start,
-    n.text
+    min(n.text) as text
   from met m
   join gpu_op o on o.api_call = m.id
   join name n on n.id = o.name
   where o.kind = 'kernel'
+  group by m.thread, m.start
 ),
 known as (
   select
     t.loop,
     t.process,
     t.start,
-    t.until - t.since as ns,
-    coalesce(plans_attention(k.text), false) as attention,
-    coalesce(is_cudnn(k.text), false) as cudnn
+    coalesce(k.start <= t.at_last and is_cudnn(k.text), false) as cudnn,
+    cudnn and plans_attention(k.text) as attention,
+    if(cudnn, t.until - t.since, t.loading_ns) as ns
   from stretch t
   asof left join launched k on k.thread = t.thread and k.start >= t.until
   where t.until > t.since

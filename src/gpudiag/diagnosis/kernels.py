@@ -188,14 +188,14 @@ def _occupancy_limit(
 
 
 def few_warps(con: Connection, loop: int, short: str, settings: Mapping[str, float]) -> str:
-    """Say how few warps a loop's kernel keeps on each multiprocessor, in the launches that take most of its time.
+    """Say how few warps a loop's kernel keeps on each multiprocessor, in the size that takes most of its time.
 
     Nothing where they are many, or it is unknown, or where a library chose a part of what fits.
     """
     row = con.execute(
         "select warps, fitting_warps, library from kernel_filling where loop = ? and short = ?"
-        " order by share desc, warps, fitting_warps limit 1",
-        [loop, short],
+        " qualify share > ? * sum(share) over ()",
+        [loop, short, settings["most_share"]],
     ).fetchone()
     if row is None or row[0] is None:
         return ""
@@ -204,5 +204,5 @@ def few_warps(con: Connection, loop: int, short: str, settings: Mapping[str, flo
     if warps > max(settings["few_warps"], part) or (fitting is not None and warps >= fitting):
         return ""
     of = f", where {fitting:g} fit" if fitting else ""
-    more = " (launches that do more at once may be faster)" if warps > settings["few_warps"] else ""
+    more = " (a launch of more blocks may be faster)" if warps > settings["few_warps"] else ""
     return f" and keeps {plural(warps, 'warp')} on each multiprocessor{of}{more}"

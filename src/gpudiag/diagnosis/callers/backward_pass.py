@@ -1,4 +1,4 @@
-"""Calls of a backward pass, which PyTorch makes on a thread of its own that runs no Python."""
+"""Calls of a backward pass, which PyTorch makes on a thread of its own that runs next to no Python."""
 
 from __future__ import annotations
 
@@ -20,31 +20,37 @@ class Backward(NamedTuple):
 
 
 def backward(con: duckdb.DuckDBPyConnection, calls: Sequence[int]) -> Backward:
-    """Return the lines whose backward pass made calls on threads without Python stacks."""
+    """Return the lines whose backward pass made calls on threads without Python stacks, or with those of the backward
+    functions that the program defines itself, which run on the same thread.
+    """
     made = con.execute(
         """
-        select id, thread in (select thread from py_sample) as sampled, greatest(1, "end" - start) as ns
-        from api_call where id in (select unnest(?::integer[]))
+        with wanted as (
+            select c.id, c.thread, t.process, c."end", greatest(1, c."end" - c.start) as ns
+            from api_call c join thread t on t.id = c.thread where c.id in (select unnest(?::integer[]))
+        ),
+        placed as (
+            select w.*, b.file, b.line, b.function,
+                coalesce(b.thread <> w.thread and (b."end" is null or w."end" <= b."end"), false) as meanwhile
+            from wanted w asof left join backward_stretch b on b.process = w.process and b.start <= w."end"
+        ),
+        known as (
+            select *, thread in (select thread from py_sample)
+                and not (meanwhile and id not in (select api_call from call_sample)) as sampled
+            from placed
+        )
+        select sampled, meanwhile, file, line, min(function), sum(ns)::bigint as ns
+        from known group by sampled, meanwhile, file, line order by ns desc, file, line
         """,
         [list(calls)],
     ).fetchall()
-    bare = [call for call, sampled, _ in made if not sampled]
-    if not bare:
-        return Backward(1.0)
-    lines = con.execute(
-        """
-        select b.file, b.line, min(b.function), sum(c.ns) as ns
-        from (
-            select t.process, c."end", greatest(1, c."end" - c.start) as ns
-            from api_call c join thread t on t.id = c.thread
-            where c.id in (select unnest(?::integer[]))
-        ) c
-        asof join backward_stretch b on b.process = c.process and b.start <= c."end"
-        where b."end" is null or c."end" <= b."end"
-        group by b.file, b.line order by ns desc, b.file, b.line
-        """,
-        [bare],
-    ).fetchall()
     whole = sum(ns for *_, ns in made)
-    sampled_ns = sum(ns for _, sampled, ns in made if sampled)
-    return Backward(sampled_ns / whole, tuple((*line[:3], line[3] / whole) for line in lines))
+    sampled_ns = sum(ns for sampled, *_, ns in made if sampled)
+    if sampled_ns == whole:
+        return Backward(1.0)
+    lines = tuple(
+        (file, line, function, ns / whole)
+        for sampled, meanwhile, file, line, function, ns in made
+        if meanwhile and not sampled
+    )
+    return Backward(sampled_ns / whole, lines)

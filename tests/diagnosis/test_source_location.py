@@ -133,7 +133,7 @@ def test_calls_of_a_backward_pass_are_placed_where_it_began() -> None:
     assert [(place.line, place.share, place.backward) for place in places_] == [(12, 0.8, True), (11, 0.2, None)]
 
 
-def test_an_own_backward_function_hides_no_other_calls_of_its_thread() -> None:
+def test_own_backward_functions_hide_no_calls_of_their_thread() -> None:
     case = trained(2, 8)
     case["py_sample"].append({"time": 51, "thread": 1, "frames": [LIBRARY, frame(40)]})  # in one of the eight calls
     shares = {place.line: place.share for place in found(case, ON_CALLS, {"api_calls": list(range(10))})}

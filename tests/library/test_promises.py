@@ -90,7 +90,7 @@ def test_each_way_to_locate_changes_the_places(way: str) -> None:
         "py_sample": [{"time": 105, "frames": [{"function": "step", "file": "train.py", "line": 3}]}],
     }
     row = {"loop": None, "api_calls": [0], "nvtx_path": "step", "kernel": "gemm", "share": 1.0}
-    with opened(case, "call_sample") as con:
+    with opened(case, "call_sample", "backward_stretch") as con:
         without = places(con, rule, [row], None)
         changed = places(con, rule.model_copy(update={"locate": (way,)}), [row], None)
     assert without == () and changed != ()

@@ -5,3 +5,12 @@
 --   outside_ns: of the pauses, what lies between iterations, which total_ns does not hold (ns)
 create macro paused_part(idle_ns, total_ns, devices, outside_ns) as
   idle_ns / (total_ns / greatest(1, devices) + outside_ns);
+
+-- What the code is for that is loaded in pauses: `attention` or `convolution`, which cuDNN plans, where that takes the
+-- given part of the time, else `code`.
+create macro loaded_for(ns, attention_ns, other_cudnn_ns, part) as
+  case
+    when attention_ns >= part * ns then 'attention'
+    when other_cudnn_ns >= part * ns then 'convolution'
+    else 'code'
+  end;

@@ -1,11 +1,14 @@
--- A pass that adds a dense gradient of a look-up to another: PyTorch fills an array of the whole table's size with
--- zeros for each look-up in it, scatters the gradients of the rows looked up, and adds up what it has for the table.
+-- A pass that adds the gradient of a part of an array to those of other parts, as large as the whole array: PyTorch
+-- fills an array of that size with zeros for each part taken, rows looked up by index or a slice, writes the part's
+-- gradient into it, and adds up what it has for the array. Of slices only those that follow one another in a backward
+-- pass, which autograd runs on a thread of its own; a slice of more than about half of the array is not seen.
 --   loop: references loop
 --   iteration: references iteration
 --   op: the pass that adds (references gpu_op)
 --   fill_op: the pass that filled the array (references gpu_op)
 --   api_call: the call that started the pass that adds, when traced
 --   duration_ns: how long both passes ran (ns)
+--   is_slice: whether the part is a slice, copied into the array, and no rows looked up by index
 create view lookup_gradient as
 with pass as (
   select
@@ -17,10 +20,11 @@ with pass as (
     e.start,
     e.duration_ns,
     e.threads,
-    contains(n.text, 'FillFunctor') as fills
+    e.run,
+    e.name in (select id from name where contains(text, 'FillFunctor')) as fills,
+    e.name in (select id from name where contains(text, 'direct_copy')) as copies,
+    e.name in (select id from name where regexp_matches(text, 'CUDAFunctor(OnSelf)?_add')) as adds
   from elementwise_op e
-  join name n on n.id = e.name
-  where regexp_matches(n.text, 'FillFunctor|CUDAFunctor(OnSelf)?_add')
 ),
 scatter as (
   select
@@ -42,17 +46,61 @@ filled as (
     f.start as filled,
     f.iteration as filled_in,
     a.duration_ns + f.duration_ns as duration_ns
-  from (from pass where not fills) a
+  from (from pass where adds) a
   asof join (from pass where fills) f on f.stream = a.stream and f.threads = a.threads and f.start <= a.start
+),
+looked_up as (
+  select
+    l.loop,
+    l.iteration,
+    l.op,
+    l.fill_op,
+    l.api_call,
+    l.duration_ns,
+    false as is_slice
+  from filled l
+  asof join scatter s on s.stream = l.stream and s.start <= l.start
+  where s.start >= l.filled and l.filled_in = l.iteration
+  qualify row_number() over (partition by l.fill_op order by l.start) = 1
+),
+-- nothing lies between the three passes: gradients that are set to zero before a step are filled long before the sum
+neighbours as (
+  select
+    *,
+    lag(copies) over (before) and lag(threads) over (before) < threads as copies_before,
+    lag(op, 2) over (before) as fill_op,
+    lag(fills, 2) over (before)
+      and lag(threads, 2) over (before) = threads
+      and lag(run, 2) over (before) = run
+      and lag(iteration, 2) over (before) = iteration as fills_before,
+    lag(duration_ns, 2) over (before) as fill_ns
+  from pass
+  window before as (partition by stream order by start, op)
+),
+sliced as (
+  select
+    *,
+    coalesce(adds and copies_before and fills_before, false) as is_sum
+  from neighbours
+),
+-- between the slices of one array no other pass goes over as much, as between those that each layer takes of its own
+chained as (
+  select
+    *,
+    lag(is_sum, 2) over (partition by stream, iteration, threads order by start, op) as follows_sum
+  from sliced
 )
 select
-  l.loop,
-  l.iteration,
-  l.op,
-  l.fill_op,
-  l.api_call,
-  l.duration_ns
-from filled l
-asof join scatter s on s.stream = l.stream and s.start <= l.start
-where s.start >= l.filled and l.filled_in = l.iteration
-qualify row_number() over (partition by l.fill_op order by l.start) = 1;
+  c.loop,
+  c.iteration,
+  c.op,
+  c.fill_op,
+  c.api_call,
+  c.duration_ns + c.fill_ns as duration_ns,
+  true as is_slice
+from chained c
+join analysed_api_call a on a.id = c.api_call
+join analysed_iteration t on t.iteration = c.iteration
+where c.is_sum and c.follows_sum and a.thread <> t.thread
+union all
+from looked_up;

@@ -63,25 +63,46 @@ looked_up as (
   where s.start >= l.filled and l.filled_in = l.iteration
   qualify row_number() over (partition by l.fill_op order by l.start) = 1
 ),
--- nothing lies between the three passes: gradients that are set to zero before a step are filled long before the sum
+-- a slice of the first dimension is copied as a block of memory
+moved as (
+  select
+    w.stream,
+    w.start
+  from loop_gpu_op w
+  join analysed_gpu_op o on o.id = w.op
+  where w.kind = 'memcpy' and o.copy_kind = 'device_to_device'
+),
+-- nothing else lies between: gradients that are set to zero before a step are filled long before the sum
 neighbours as (
   select
     *,
-    lag(copies) over (before) and lag(threads) over (before) < threads as copies_before,
-    lag(op, 2) over (before) as fill_op,
-    lag(fills, 2) over (before)
-      and lag(threads, 2) over (before) = threads
-      and lag(run, 2) over (before) = run
-      and lag(iteration, 2) over (before) = iteration as fills_before,
-    lag(duration_ns, 2) over (before) as fill_ns
+    lag(struct_pack(op, start, fills, copies, threads, run, iteration, duration_ns)) over (before) as last,
+    lag(struct_pack(op, start, fills, copies, threads, run, iteration, duration_ns), 2) over (before) as one_before
   from pass
+  where stream in (select stream from pass group by stream having bool_or(fills) and bool_or(adds))
   window before as (partition by stream order by start, op)
+),
+paired as (
+  select
+    *,
+    case when last.copies and last.threads < threads then one_before else last end as fill
+  from neighbours
+),
+summed as (
+  select n.op
+  from (from paired where adds) n
+  asof left join moved m on m.stream = n.stream and m.start <= n.start
+  where n.fill.fills
+    and n.fill.threads = n.threads
+    and n.fill.run = n.run
+    and n.fill.iteration = n.iteration
+    and (n.last.copies or m.start >= n.fill.start)
 ),
 sliced as (
   select
     *,
-    coalesce(adds and copies_before and fills_before, false) as is_sum
-  from neighbours
+    op in (select op from summed) as is_sum
+  from paired
 ),
 -- between the slices of one array no other pass goes over as much, as between those that each layer takes of its own
 chained as (
@@ -94,9 +115,9 @@ select
   c.loop,
   c.iteration,
   c.op,
-  c.fill_op,
+  c.fill.op as fill_op,
   c.api_call,
-  c.duration_ns + c.fill_ns as duration_ns,
+  c.duration_ns + c.fill.duration_ns as duration_ns,
   true as is_slice
 from chained c
 join analysed_api_call a on a.id = c.api_call

@@ -4,6 +4,7 @@
 --   other_thread: the thread that ran: references thread
 --   file: the innermost file that is the user's own
 --   line: the line in it
+--   place: file and line, as a struct
 --   function: the innermost function of the user's own that has a name
 create view lock_holder as
 with awake as (
@@ -24,6 +25,7 @@ select
   a.thread as other_thread,
   a.frame.file as file,
   a.frame.line as line,
+  row(a.frame.file, a.frame.line)::struct(file varchar, line integer) as place,
   a.function
 from awake a
 asof join (

@@ -22,14 +22,9 @@ met as (
     w.leaf,
     h.other_thread,
     h.function,
-    mode(at_line order by at_line) as place,
+    mode(h.place order by h.place) as place,
     count(*) as samples
-  from (
-    select
-      *,
-      row(file, line)::struct(file varchar, line integer) as at_line
-    from lock_holder
-  ) h
+  from lock_holder h
   asof join waiting w on w.thread = h.thread and w.start <= h.time
   where h.time < w."end"
   group by w.loop, w.leaf, h.other_thread, h.function

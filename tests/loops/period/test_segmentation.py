@@ -21,6 +21,7 @@ names = st.sampled_from("abcdefgh")
 
 
 BATCH = "memcpy:host_to_device"  # of more than a few numbers
+FRAME = "memcpy:device_to_host frame"  # of an array
 
 
 def submitted(sequence: Sequence[str], pauses: Sequence[int] | None = None) -> Submissions:
@@ -40,7 +41,7 @@ def submitted(sequence: Sequence[str], pauses: Sequence[int] | None = None) -> S
     return Submissions(
         start, waited, start + 10_000, thread, kind, pair, took,
         tuple(kinds), tuple(kinds), roles, tuple("multi_tensor" in name for name in kinds),
-        np.flatnonzero([name == BATCH for name in sequence]), {},
+        np.flatnonzero([name == BATCH for name in sequence]), np.flatnonzero([name == FRAME for name in sequence]), {},
     )  # fmt: skip
 
 
@@ -139,6 +140,14 @@ def test_a_convergence_test_ends_no_iteration(every: int) -> None:
     step = ["gradient", "update", "project", "swap"] * 3
     test = ["norm", "memcpy:device_to_host"]
     assert float(np.median(np.diff(begins((step * every + test) * 9)))) < len(step * every)
+
+
+@pytest.mark.parametrize("cycles", [3, 4])
+def test_a_time_step_of_a_few_cycles_is_no_test_of_them(cycles: int) -> None:
+    """The residual is read after each cycle; a time step ends with a section that is copied back."""
+    cycle = ["relax", "residual", "restrict", "coarse", "prolong", "relax", "norm", "memcpy:device_to_host"]
+    step = ["source", "norm", "memcpy:device_to_host", *cycle * cycles, "section", "memcpy:device_to_host"]
+    assert distances(step * 30) == {len(step)}
 
 
 @pytest.mark.parametrize("arrays", [1, 5])
@@ -405,6 +414,35 @@ def test_steps_with_an_input_each_are_the_iterations() -> None:
         step = [BATCH, *[f"fusion_{n}" for n in range(9)]]
         sequence += [*step * steps, *[f"fusion_{n}" for n in (20, 21, 22)] * 4, "memcpy:device_to_host"]
     assert float(np.median(np.diff(begins(sequence)))) == 10
+
+
+def test_steps_that_hand_over_an_array_each_are_the_iterations() -> None:
+    """Particles are sorted every tenth step; a sample of them is copied back after each. Norms would tell nothing."""
+    step, sort = ["fft", "field", "ifft", "fill", "push", "gather"], ["keys", *["histogram", "scatter"] * 3, "move"]
+    for copied, length in ((FRAME, len(step) + 1), ("memcpy:device_to_host", 10 * (len(step) + 1) + len(sort))):
+        sequence = [*[*step, copied] * 10, *sort] * 20
+        assert float(np.median(np.diff(begins(sequence)))) == length, copied
+
+
+def test_a_host_that_solves_between_kernels_divides_no_scenario() -> None:
+    """A kernel's sums come back and what the host solved is uploaded, forty times in each scenario of paths."""
+    date = ["fill", "regress", "memcpy:device_to_host", BATCH]
+    scenario = ["normals", "paths", "exotics", *date * 40, "americans", "memcpy:device_to_host"]
+    assert distances(scenario * 30) == {len(scenario)}
+
+
+def test_prompts_beside_the_tokens_of_a_server_end_no_step() -> None:
+    """Every other step takes in one or two prompts, which add kernels to each of its layers."""
+    chance, lengths = random.Random(0), []
+    sequence: list[str] = []
+    for _ in range(150):
+        prompts = chance.choice([0, 0, 1, 2])
+        attended = ["paged", *["gather", "flash", "place"] * 2 * prompts]
+        layer = ["norm", "gemm qkv", "rope", *attended, "gemm out", "norm", "gemm up", "act", "gemm down"]
+        step = [BATCH, *map("prepare{}".format, range(8)), *layer * 12, *map("sample{}".format, range(8))]
+        sequence += [*step, "memcpy:device_to_host"]
+        lengths.append(len(step) + 1)
+    assert np.diff(begins(sequence)).tolist() == lengths[:-1]
 
 
 def test_copies_of_one_input_are_no_iterations() -> None:

@@ -80,11 +80,12 @@ def _is_beside(outer: Division, finer: list[Division], events: Submissions, sett
 
 
 def _holds_fed(outer: Division, finer: list[Division], events: Submissions, settings: Settings) -> bool:
-    """Return whether a level consists of many finer iterations, each with an upload to work on, that are more alike, or
-    to which the level adds little.
+    """Return whether a level consists of many finer iterations that are more alike, or to which the level adds little,
+    each with an upload to work on or with an array as its result.
 
     A program whose optimizer has no name, as compiled by XLA, validates or logs every so many steps; a step's layers
-    and a solver's inner iterations are given no input. Where all are alike they may be chunks of one input.
+    and a solver's inner iterations are given no input. Where all are alike they may be chunks of one input; of a kernel
+    or two with which the host alternates they are parts of what launches other kernels around them.
     """
     if any(events.updates):
         return False
@@ -97,9 +98,13 @@ def _holds_fed(outer: Division, finer: list[Division], events: Submissions, sett
             continue
         if not holds_most(one, outer, events, settings):
             continue
-        if alike and not _is_little(_added(one, outer), outer, events, settings):
+        added = _added(one, outer)
+        if alike and not _is_little(added, outer, events, settings):
             continue
-        if one.part_with(events.fed) >= settings["loop_alike_share"]:
+        kernels = np.count_nonzero(~events.copies[one.content > 0])
+        if kernels < settings["loop_check_kinds"] and added[~events.copies].any():
+            continue
+        if max(one.part_with(events.fed), one.part_with(events.results)) >= settings["loop_alike_share"]:
             return True
     return False
 
@@ -107,8 +112,9 @@ def _holds_fed(outer: Division, finer: list[Division], events: Submissions, sett
 def _is_check(outer: Division, finer: list[Division], events: Submissions, settings: Settings) -> bool:
     """Return whether a level only adds a small test, or a snapshot, read back once, to several finer iterations.
 
-    A convergence test or a log line every ten steps repeats as well as the steps do; unlike a step it uploads nothing
-    but what it fills with the values to read, and unlike what follows the last layer it multiplies no matrices.
+    A convergence test or a log line every ten steps repeats as well as the steps do, but what comes after fewer may be
+    a time step of a few cycles. Unlike a step a test uploads nothing but what it fills with the values to read, and
+    unlike what follows the last layer it multiplies no matrices.
     What takes next to no time beside iterations of many kernels is written now and then, whatever computed it.
     """
     kinds = len(events.names)
@@ -127,16 +133,16 @@ def _is_check(outer: Division, finer: list[Division], events: Submissions, setti
         few = inner.kinds < settings["loop_check_kinds"]
         if events.copies[inner.content > 0].all() or (few and graphs[inner.content > 0].any()):
             continue  # a step computes; and nothing tells graphs apart, of which it may launch several
-        often = inner.count >= settings["loop_check_every_few" if few else "loop_check_every"] * outer.count
-        if not (often and holds_most(inner, outer, events, settings)):
-            continue
-        if _shares_input(inner, outer, soon, events, settings):
-            continue
         new = _added(inner, outer)
         negligible = (
             inner.kinds >= settings["loop_step_kinds"]
             and max(_shares(new, outer, events)) <= settings["loop_negligible"]
         )
+        least = "loop_check_every_few" if few else "loop_check_every" if negligible else "loop_test_every"
+        if inner.count < settings[least] * outer.count or not holds_most(inner, outer, events, settings):
+            continue
+        if _shares_input(inner, outer, soon, events, settings):
+            continue
         if not _is_little(new, outer, events, settings) or new[step].any() or (new[products].any() and not negligible):
             continue
         if negligible:

@@ -53,6 +53,8 @@ class Submissions:
     """Whether each kind's kernel updates parameters, as the rules library knows it: an optimizer's."""
     fed: Ints
     """The operations that upload more than a few numbers, ascending: what an iteration works on."""
+    results: Ints
+    """The operations that copy an array back, ascending: what an iteration is for, unlike the value of a test."""
     calls: dict[str, Ints]
     """Calls that wait or allocate, by thread and name → the operations that come next, ascending."""
 
@@ -93,8 +95,9 @@ class Submissions:
         fields = ("start", "waited", "done", "thread", "kind", "pair", "ns")
         arrays = {name: getattr(self, name)[first:last] for name in fields}
         calls = {name: at[(at >= first) & (at < last)] - first for name, at in self.calls.items()}
-        fed = self.fed[(self.fed >= first) & (self.fed < last)] - first
-        return replace(self, **arrays, fed=fed, calls=calls)
+        moving = {name: getattr(self, name) for name in ("fed", "results")}
+        within = {name: at[(at >= first) & (at < last)] - first for name, at in moving.items()}
+        return replace(self, **arrays, **within, calls=calls)
 
 
 def read(con: Connection, process: int, settings: Settings, *, by_thread: bool = True) -> Submissions:
@@ -149,6 +152,7 @@ def read(con: Connection, process: int, settings: Settings, *, by_thread: bool =
         tuple(role for _, _, role, _ in named),
         tuple(updates for _, _, _, updates in named),
         _inputs(moved, kind, copies, settings),
+        np.flatnonzero(-moved >= settings["loop_result_bytes"]),
         _calls(con, process, start, thread),
     )
 

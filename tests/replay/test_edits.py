@@ -307,6 +307,19 @@ def test_only_a_collection_that_is_meant_goes_with_its_free() -> None:
     assert fixed(case, "drop_collection", api_calls=ids(case, 0)) == pytest.approx(N * 3000, rel=0.01)
 
 
+def test_a_pool_that_keeps_its_memory_ends_waits_with_the_gpu() -> None:
+    # The kernel runs from 1,005 to 1,055; the wait for it goes on until 2,000.
+    calls = [
+        row("cudaMallocAsync", 0, 1000, 2000),
+        launch("a", 1000, 2000),
+        row("cudaStreamSynchronize", 1005, 995, 2000),
+    ]
+    case = loop(2000, calls, [kernel("a", 1005, 50, 2000)])
+    assert fixed(case, "keep_pool_memory", api_calls=ids(case, 2)) == pytest.approx(N * 1056, rel=0.02)
+    assert fixed(case, "keep_pool_memory", api_calls=ids(case, 0, 2)) == pytest.approx(N * 57, rel=0.2)
+    assert fixed(case, "keep_pool_memory", api_calls=ids(case, 1)) == pytest.approx(N * 2000, rel=0.01)
+
+
 def test_a_fused_kernel_has_one_launch_and_all_the_work() -> None:
     case = tiny()
     found = fixed(case, "fuse_kernels", gpu_ops=ids(case, *range(20), table="gpu_op")[: 20 * N])

@@ -3,7 +3,7 @@
 --   loop: references loop
 --   api_call: the call that queued the host function (references api_call)
 --   path: innermost NVTX range of that call
---   idle_ns: length of the gap (ns)
+--   idle_ns: how much of the gap was left when that operation had been queued (ns)
 create view host_function_gap as
 with host_function as (
   select
@@ -39,9 +39,9 @@ select
   g.loop,
   f.id as api_call,
   p.path,
-  g."end" - g.start as idle_ns
+  g."end" - greatest(g.start, o.queued) as idle_ns
 from gap g
 join op o on o.op = g.next_op
 join host_function f on f.id = o.host_function
 left join call_place p on p.api_call = f.id
-where o.queued <= g.start and f."end" <= g.start and coalesce(o.called_before < f.start, true);
+where o.queued < g."end" and f."end" <= o.queued and coalesce(o.called_before < f.start, true);

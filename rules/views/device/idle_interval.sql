@@ -181,7 +181,8 @@ split as (
   select
     *,
     case
-      when wait is null then 0
+      -- queued behind a host function, it would have waited for that without any wait of the host
+      when wait is null or doing = 'latency' and gap in (select gap from host_function_gap) then 0
       else cast(greatest(0, least(ns, greatest(wait_ns - (so_far - ns), left_ns))) as bigint)
     end as shadow
   from reached

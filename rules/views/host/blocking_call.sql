@@ -36,6 +36,9 @@ inside as (
   where doing = 'call'
     and call_kind in ('sync', 'copy', 'free', 'alloc', 'host_alloc')
     and cause_call is distinct from api_call
+    -- what a host function in the stream holds up, or the driver while it takes memory back, is not the wait's
+    and gap not in (select gap from host_function_gap)
+    and idle_interval not in (select idle_interval from pool_release)
   group by api_call
 ),
 copied as (

@@ -8,7 +8,9 @@
 --   end: when the call began (ns)
 --   path: the innermost NVTX range in the middle of it
 --   samples: Python samples in it
---   fetches_input: whether it fetched input: most of its samples are in a data loader, or its NVTX range says so
+--   fetches_input: whether it fetched input: most of its samples are in a data loader, or its NVTX range says so; what
+--    a
+--    pool does with an array that has just been copied back is none
 --   blocked_ns: time in it that the thread spent in calls of the operating system (ns)
 --   kind_before: the kind of the call before it
 --   kind_after: the kind of the call that ended it
@@ -21,6 +23,7 @@ with long_segment as (
     c.thread,
     c.segment_start,
     c.start,
+    c.seq,
     (c.segment_start + c.start) // 2 as middle,
     p.kind as kind_before,
     c.kind as kind_after
@@ -32,10 +35,19 @@ voted as (
   select
     api_call,
     count(*) as samples,
-    count(*) filter (where fetches_input) as fetching
+    count(*) filter (where fetches_input) as fetching,
+    count(*) filter (where waits_for_pool) as pooled
   from call_sample
   where not inside
   group by api_call
+),
+-- an array copied back by one of the two calls before: the copy, or the copy and the wait for it
+returned as (
+  select distinct s.id
+  from long_segment s
+  join call b on b.thread = s.thread and b.seq between s.seq - 2 and s.seq - 1
+  join analysed_gpu_op o on o.api_call = b.id
+  where o.copy_kind = 'device_to_host' and o.bytes >= setting('loop_result_bytes')
 ),
 -- traced calls of the operating system last long enough to matter, and do not nest
 blocked as (
@@ -63,7 +75,7 @@ select
   s.start as "end",
   a.path,
   cast(coalesce(v.samples, 0) as integer) as samples,
-  coalesce(2 * v.fetching > v.samples, false)
+  coalesce(2 * (v.fetching - if(r.id is null, 0, v.pooled)) > v.samples, false)
     or coalesce(names_input(list_last(string_split(a.path, ' / '))), false) as fetches_input,
   cast(coalesce(b.ns, 0) as bigint) as blocked_ns,
   s.kind_before,
@@ -71,4 +83,5 @@ select
 from long_segment s
 left join voted v on v.api_call = s.id
 left join blocked b on b.id = s.id
+left join returned r on r.id = s.id
 asof left join annotation_at a on s.thread = a.thread and a.time <= s.middle;

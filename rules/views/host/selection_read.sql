@@ -27,44 +27,39 @@ selecting as (
   from launched
   where selects
 ),
-following as (
+waiting as (
   select
-    b.api_call,
-    b.loop,
-    b.path,
-    b.read_bytes,
-    b.idle_ns,
-    b.most_idle_ns,
+    b.*,
+    b.start + b.duration_ns as "end",
     b.start - s.start <= setting('cpu_phase_ns') as selected_before
   from blocking_call b
   asof left join selecting s on b.thread = s.thread and s.start <= b.start
   where b.read_bytes is not null or (b.kind = 'sync' and not b.sends)
 ),
--- the library's own waits come right after its kernels
-own_wait as (
+-- a size is read right after the kernels that count and select, a library's own waits come right after its kernels:
+-- what the program computes of the elements that were kept, and reads, is none
+following as (
   select
-    b.api_call,
-    b.thread,
-    b.start + b.duration_ns as "end",
-    l.of_library and b.start - l."end" <= setting('host_work_ns') as of_library
-  from blocking_call b
-  asof join launched l on b.thread = l.thread and l.start <= b.start
-  where b.kind = 'sync' and b.read_bytes is null
+    w.*,
+    case
+      when w.read_bytes is not null then l.of_library or l.selects
+      else l.of_library and w.kind = 'sync' and w.start - l."end" <= setting('host_work_ns')
+    end as of_library
+  from waiting w
+  asof left join launched l on w.thread = l.thread and l.start <= w.start
 ),
 preparing as (
-  select w.api_call
-  from own_wait w
-  asof join selecting s on w.thread = s.thread and s.start >= w."end"
-  where w.of_library and s.start - w."end" <= setting('cpu_phase_ns')
+  select f.api_call
+  from following f
+  asof join selecting s on f.thread = s.thread and s.start >= f."end"
+  where f.of_library and s.start - f."end" <= setting('cpu_phase_ns')
 )
 select
-  f.api_call,
-  f.loop,
-  f.path,
-  f.read_bytes,
-  f.idle_ns,
-  f.most_idle_ns
-from following f
-left join own_wait w using (api_call)
-where (f.read_bytes is not null and f.selected_before)
-  or (f.read_bytes is null and w.of_library and (f.selected_before or f.api_call in (select api_call from preparing)));
+  api_call,
+  loop,
+  path,
+  read_bytes,
+  idle_ns,
+  most_idle_ns
+from following
+where of_library and (selected_before or api_call in (select api_call from preparing));

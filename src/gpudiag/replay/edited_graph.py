@@ -14,7 +14,7 @@ from gpudiag.replay.trace import CALL_KINDS, Floats, Ints
 
 LAUNCHES = [CALL_KINDS.index(kind) for kind in ("launch", "graph_launch")]
 SYNC, COPY = CALL_KINDS.index("sync"), CALL_KINDS.index("copy")
-FREE = CALL_KINDS.index("free")
+FREE, POOL = CALL_KINDS.index("free"), CALL_KINDS.index("pool")
 ALLOCATING = [CALL_KINDS.index(kind) for kind in ("alloc", "free", "host_alloc", "pool")]
 # What a CUDA graph can hold: everything that neither waits nor allocates nor builds.
 CAPTURABLE = [CALL_KINDS.index(kind) for kind in ("launch", "graph_launch", "copy", "set", "pool", "other")]

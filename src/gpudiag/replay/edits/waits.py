@@ -8,6 +8,7 @@ from gpudiag.replay.edited_graph import (
     ALLOCATING,
     COPY,
     FREE,
+    POOL,
     SYNC,
     EditedGraph,
     EditTargets,
@@ -96,5 +97,20 @@ DROP_COLLECTION = EditSpec(
     "host segments of a phase's length right before the selected frees go, as a garbage collection does with them",
     _drop_collection,
     idle_bound=(IDLE_BEFORE,),
+    also="host_ahead",
+)
+
+
+def _keep_pool_memory(edited: EditedGraph, chosen: EditTargets) -> None:
+    """Waits end with what they wait for, and the pool has the memory that is asked for."""
+    kept = np.isin(edited.graph.record.calls.kind[chosen.calls], [SYNC, POOL])
+    edited.cost(chosen.calls[kept], edited.settings["replay_pool_ns"])
+
+
+KEEP_POOL_MEMORY = EditSpec(
+    "keep_pool_memory",
+    "the selected waits end when the GPU is done, and the selected allocations from a pool cost a microsecond",
+    _keep_pool_memory,
+    idle_bound=(IDLE_IN_CALL, IDLE_AFTER),
     also="host_ahead",
 )

@@ -3,7 +3,8 @@
 --   loop: references loop
 --   api_call: the call that queued the host function (references api_call)
 --   path: innermost NVTX range of that call
---   idle_ns: how much of the gap was left when that operation had been queued (ns)
+--   start: when the gap began, or the operation had been queued, whichever came later (ns)
+--   idle_ns: how much of the gap was left then (ns)
 create view host_function_gap as
 with host_function as (
   select
@@ -20,10 +21,15 @@ asked as (
     c.id,
     c.start,
     c."end",
-    last_value(f.id ignore nulls) over (partition by c.thread order by c.seq) as host_function
+    last_value(f.id ignore nulls) over (w) as host_function,
+    -- the host has waited since, so the function was done
+    last_value(
+      if(c.kind = 'sync' and not contains(c.name, 'Event'), c.seq, null) ignore nulls
+    ) over (w) > last_value(if(f.id is null, null, c.seq) ignore nulls) over (w) as waited
   from call c
   left join host_function f on f.id = c.id
   where c.thread in (select thread from host_function)
+  window w as (partition by c.thread order by c.seq)
 ),
 op as (
   select
@@ -33,15 +39,17 @@ op as (
     lag(c.start) over (partition by w.stream order by w.start, w.op) as called_before
   from loop_gpu_op w
   join asked c on c.id = w.api_call
+  where not coalesce(c.waited, false)
 )
 select
   g.gap,
   g.loop,
   f.id as api_call,
   p.path,
+  greatest(g.start, o.queued) as start,
   g."end" - greatest(g.start, o.queued) as idle_ns
 from gap g
 join op o on o.op = g.next_op
 join host_function f on f.id = o.host_function
 left join call_place p on p.api_call = f.id
-where o.queued < g."end" and f."end" <= o.queued and coalesce(o.called_before < f.start, true);
+where o.queued < g."end" and coalesce(o.called_before < f.start, true);

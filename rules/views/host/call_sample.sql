@@ -8,7 +8,7 @@
 --   line: the line in it
 --   function: the function in it
 --   fetches_input: whether the stack was inside a data loader
---   waits_for_pool: whether that is only because it waited for what a pool of threads or processes was given to do
+--   waits_for_worker: whether that is only because it waited for what it had given other threads or processes to do
 --   entry_file: the file that asked the data loader for input; else as file
 --   entry_line: the line in it
 --   entry_function: the function in it
@@ -20,7 +20,7 @@ with sampled as (
     thread,
     user_frame(frames) as frame,
     in_data_loader(frames) as fetches_input,
-    waits_for_item(frames) and len(list_filter(frames, lambda f: is_data_loader(f.file))) = 0 as waits_for_pool,
+    waits_for_result(frames) as waits_for_worker,
     loader_entry(frames) as entry
   from py_sample
 )
@@ -33,7 +33,7 @@ select
   s.frame.line as line,
   s.frame.function as function,
   s.fetches_input,
-  s.waits_for_pool,
+  s.waits_for_worker,
   coalesce(s.entry, s.frame).file as entry_file,
   coalesce(s.entry, s.frame).line as entry_line,
   coalesce(s.entry, s.frame).function as entry_function

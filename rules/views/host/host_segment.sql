@@ -8,9 +8,8 @@
 --   end: when the call began (ns)
 --   path: the innermost NVTX range in the middle of it
 --   samples: Python samples in it
---   fetches_input: whether it fetched input: most of its samples are in a data loader, or its NVTX range says so; what
---    a
---    pool does with an array that has just been copied back is none
+--   fetches_input: whether it fetched input: most of its samples are in a data loader, or its NVTX range says so;
+--    waiting for a pool right after an array was copied back does not count
 --   blocked_ns: time in it that the thread spent in calls of the operating system (ns)
 --   kind_before: the kind of the call before it
 --   kind_after: the kind of the call that ended it
@@ -36,7 +35,7 @@ voted as (
     api_call,
     count(*) as samples,
     count(*) filter (where fetches_input) as fetching,
-    count(*) filter (where waits_for_pool) as pooled
+    count(*) filter (where waits_for_worker) as pooled
   from call_sample
   where not inside
   group by api_call

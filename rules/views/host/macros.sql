@@ -148,6 +148,19 @@ create macro waits_for_item(frames) as
   ) > 0
     and not hands_out(user_frames(frames)[1].function);
 
+-- Whether a Python stack (frames, innermost first) waits for what the program gave a pool of threads or processes to
+-- do,
+-- outside data loaders.
+create macro waits_for_result(frames) as
+  waits_for_item(frames)
+    and len(
+      list_filter(
+        frames,
+        lambda f: is_data_loader(f.file) or regexp_matches(f.file, '/(queue|multiprocessing/queues)\.py$')
+      )
+    ) = 0
+    and not coalesce(yields_input(user_frames(frames)[1].function), false);
+
 -- Whether a Python stack (frames, innermost first) was inside a data loader: a library's, or the user's own, in whose
 -- function the innermost frame of the user's lies; or waits for an item.
 create macro in_data_loader(frames) as

@@ -1,5 +1,6 @@
 -- Idle time while the driver takes free blocks of a stream-ordered pool back, in a wait that goes on after the GPU is
--- done, and while an allocation from the pool asks it for memory again.
+-- done, and while an allocation from the pool asks it for memory again. Of loops on one GPU that do both in most
+-- iterations.
 --   idle_interval: references idle_interval
 --   loop: references loop
 --   iteration: references iteration
@@ -7,7 +8,31 @@
 --   ns: how long it is (ns)
 --   waits: whether it is in the wait
 create view pool_release as
-with idle as (
+-- a host function that was queued since the wait before holds a wait as well
+with called as (
+  select
+    id,
+    loop,
+    iteration,
+    start,
+    "end",
+    kind,
+    count(*) filter (
+      regexp_matches(name, 'LaunchHostFunc|StreamAddCallback')
+    ) over (partition by thread order by seq) as functions,
+    count(*) filter (kind = 'sync') over (partition by thread order by seq) as waits,
+    thread
+  from call
+  where loop in (select loop from pool_request)
+),
+after_function as (
+  select
+    id,
+    functions > lag(functions) over (partition by thread order by waits) as held
+  from called
+  where kind = 'sync'
+),
+idle as (
   select
     p.idle_interval,
     c.loop,
@@ -17,38 +42,23 @@ with idle as (
     c.kind = 'sync' as waits
   from idle_interval p
   join gap g on g.gap = p.gap
-  join call c on c.id = p.api_call
+  join called c on c.id = p.api_call
+  left join after_function a on a.id = c.id
   where p.doing = 'call'
     and (
       c.kind = 'sync'
         and g.start > c.start
         and g."end" >= c."end"
         and c."end" - g.start >= setting('pool_release_ns')
-        or c.kind = 'pool'
-        and not contains(c.name, 'Free')
-        and c."end" - c.start >= setting('pool_release_ns')
+        and not coalesce(a.held, false)
+        or c.id in (select api_call from pool_request)
     )
-),
--- an allocation that hides behind the GPU's work is no idle time, but tells that the pool had given its memory back
-asking as (
-  select
-    loop,
-    count(distinct iteration) as iterations
-  from call
-  where kind = 'pool' and not contains(name, 'Free') and "end" - start >= setting('pool_release_ns')
-  group by loop
-),
-held as (
-  select
-    loop,
-    count(distinct iteration) as iterations
-  from idle
-  where waits
-  group by loop
 )
 select i.*
 from idle i
-join asking a using (loop)
-join held h using (loop)
 join loop_facts f using (loop)
-where least(a.iterations, h.iterations) >= setting('most_share') * f.iterations;
+where f.devices = 1
+  and least(
+    (select count(distinct r.iteration) from pool_request r where r.loop = i.loop),
+    (select count(distinct w.iteration) from idle w where w.loop = i.loop and w.waits)
+  ) >= setting('most_share') * f.iterations;

@@ -52,7 +52,8 @@ preparing as (
   select f.api_call
   from following f
   asof join selecting s on f.thread = s.thread and s.start >= f."end"
-  where f.of_library and s.start - f."end" <= setting('cpu_phase_ns')
+  where f.of_library
+    and s.start - f."end" <= if(f.read_bytes is null, setting('cpu_phase_ns'), setting('host_work_ns'))
 )
 select
   api_call,

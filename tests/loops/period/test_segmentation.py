@@ -424,6 +424,29 @@ def test_steps_that_hand_over_an_array_each_are_the_iterations() -> None:
         assert float(np.median(np.diff(begins(sequence)))) == length, copied
 
 
+def test_arrays_that_are_parts_of_one_result_end_no_iteration() -> None:
+    """An image is uploaded, and its patches come back one by one; so does a layer's output of an uploaded token."""
+    patch = ["crop", "conv", "act", "conv", "act", "blend", FRAME]
+    for inner, times in ((patch, 20), (["norm", "attend", "mix", FRAME], 12)):
+        sequence = [BATCH, "prepare", *inner * times, "finish"]
+        assert distances(sequence * 30) == {len(sequence)}
+
+
+def test_partial_sums_that_the_host_adds_end_no_time_step() -> None:
+    """A solver copies an array of partial sums back in each iteration; a time step also sets up and moves."""
+    inner = ["spmv", "axpy", "dot", FRAME, "scale", "add"]
+    setup = ["predict", "limit", "divergence", "guess", *["smooth", "clip"] * 9]
+    sequence = [*setup, *inner * 16, "project", "advect"]
+    assert distances(sequence * 30) == {len(sequence)}
+
+
+@pytest.mark.parametrize("step", [["graph: step"], ["forward", "update"]])
+def test_a_validation_ends_no_step_of_one_graph_or_two_kernels(step: list[str]) -> None:
+    """As a compiler makes them: the step has an upload and little else; another kernel validates every fifty steps."""
+    sequence = [*[BATCH, *step] * 50, *[BATCH, "validate"] * 5]
+    assert float(np.median(np.diff(begins(sequence * 12)))) == 1 + len(step)
+
+
 def test_a_host_that_solves_between_kernels_divides_no_scenario() -> None:
     """A kernel's sums come back and what the host solved is uploaded, forty times in each scenario of paths."""
     date = ["fill", "regress", "memcpy:device_to_host", BATCH]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gpudiag.loops.iteration_bounds import Ints, Settings
 from gpudiag.loops.period.division import Division, every, updates
-from gpudiag.loops.period.submissions import COPY_BACK, GRAPH, PRODUCTS, UPLOAD, Floats, Submissions
+from gpudiag.loops.period.submissions import COPIES, COPY_BACK, GRAPH, PRODUCTS, UPLOAD, Floats, Submissions
 
 
 def is_coarser(
@@ -84,8 +84,8 @@ def _holds_fed(outer: Division, finer: list[Division], events: Submissions, sett
     each with an upload to work on or with an array as its result.
 
     A program whose optimizer has no name, as compiled by XLA, validates or logs every so many steps; a step's layers
-    and a solver's inner iterations are given no input. Where all are alike they may be chunks of one input; of a kernel
-    or two with which the host alternates they are parts of what launches other kernels around them.
+    and a solver's inner iterations are given no input. Where all are alike they may be chunks of one input, and arrays
+    may be parts of one result.
     """
     if any(events.updates):
         return False
@@ -98,15 +98,29 @@ def _holds_fed(outer: Division, finer: list[Division], events: Submissions, sett
             continue
         if not holds_most(one, outer, events, settings):
             continue
-        added = _added(one, outer)
-        if alike and not _is_little(added, outer, events, settings):
+        little = _is_little(_added(one, outer), outer, events, settings)
+        if alike and not little:
             continue
-        kernels = np.count_nonzero(~events.copies[one.content > 0])
-        if kernels < settings["loop_check_kinds"] and added[~events.copies].any():
-            continue
-        if max(one.part_with(events.fed), one.part_with(events.results)) >= settings["loop_alike_share"]:
+        given, delivers = (one.part_with(at) >= settings["loop_alike_share"] for at in (events.fed, events.results))
+        if given and not _alternates_with_host(one, outer, events, settings):
+            return True
+        if delivers and not given and little and outer.part_with(events.fed) < settings["loop_alike_share"]:
             return True
     return False
+
+
+def _alternates_with_host(inner: Division, outer: Division, events: Submissions, settings: Settings) -> bool:
+    """Return whether finer iterations are a kernel or two whose result the host works on at once and uploads for the
+    next: parts of a level that launches other kernels around them.
+    """
+    there = inner.content > 0
+    kernels = np.array([not name.startswith((*COPIES, GRAPH)) for name in events.short], dtype=bool)
+    if np.count_nonzero(there & ~events.copies) >= settings["loop_check_kinds"] or not (there & kernels).any():
+        return False
+    back = np.array([COPY_BACK in name for name in events.names], dtype=bool)
+    answered = np.count_nonzero(back[events.kind[np.maximum(events.fed - 1, 0)]])
+    alternates = answered >= settings["loop_alike_share"] * len(events.fed)
+    return bool(alternates and _added(inner, outer)[kernels].any())
 
 
 def _is_check(outer: Division, finer: list[Division], events: Submissions, settings: Settings) -> bool:

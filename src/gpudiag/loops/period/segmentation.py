@@ -260,26 +260,23 @@ def _judged(events: Submissions, marker: Marker, begins: Ints, settings: Setting
         good |= more
     contents = _counted(row, events.kind[inside], len(chosen), len(events.names))
     content = np.median(contents, axis=0)
-    if _some_do_more(contents, content, good, settings):
-        good[:] = True
+    good |= _doing_more(contents, content, good, settings)
     held = float(work[good].sum()) * segments / len(chosen)
     held += worked[min(last + int(size), len(events))] - worked[last]  # of the last segment nothing tells the end
     coverage = float(held / max(worked[-1] - worked[begins[0]], 1.0))
     return Division(marker, begins, float(good.mean()), coverage, size, content, good)
 
 
-def _some_do_more(contents: Floats, typical: Floats, good: NDArray[np.bool_], settings: Settings) -> bool:
-    """Return whether nearly each segment does all that the typical one does, and only some do more among it: a server
+def _doing_more(contents: Floats, typical: Floats, good: NDArray[np.bool_], settings: Settings) -> NDArray[np.bool_]:
+    """Mark the segments that do all that the typical one does, and more among it, where nearly each one does: a server
     takes a prompt in beside the answers that it goes on with, in every layer.
 
     contents: how many operations of each kind each segment has.
     """
-    if not settings["loop_joined_plain"] <= good.mean() < settings["loop_alike_share"]:
-        return False
-    if np.count_nonzero(typical) < settings["loop_step_kinds"]:
-        return False
     held = np.minimum(contents, typical).sum(axis=1) >= settings["loop_held"] * typical.sum()
-    return bool(held.mean() >= settings["loop_alike_share"])
+    some = settings["loop_joined_plain"] <= good.mean() < settings["loop_alike_share"]
+    many = np.count_nonzero(typical) >= settings["loop_step_kinds"]
+    return np.asarray(held & (some and many and held.mean() >= settings["loop_alike_share"]))
 
 
 def _compared(segments: int) -> Ints:

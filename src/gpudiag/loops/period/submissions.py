@@ -151,29 +151,32 @@ def read(con: Connection, process: int, settings: Settings, *, by_thread: bool =
         tuple(short for _, short, _, _ in named),
         tuple(role for _, _, role, _ in named),
         tuple(updates for _, _, _, updates in named),
-        _inputs(moved, kind, copies, settings),
-        np.flatnonzero(-moved >= settings["loop_result_bytes"]),
+        *_arrays(moved, kind, copies, settings),
         _calls(con, process, start, thread),
     )
 
 
-def _inputs(moved: Ints, kind: Ints, copies: NDArray[np.bool_], settings: Settings) -> Ints:
-    """The uploads that an iteration works on: without the arguments of a kernel, as Numba copies host arrays.
+def _arrays(moved: Ints, kind: Ints, copies: NDArray[np.bool_], settings: Settings) -> tuple[Ints, Ints]:
+    """The uploads that an iteration works on, and the arrays that it copies back: without the arguments of a kernel, as
+    Numba copies host arrays.
 
     Such an array comes back, as large as it was, right after the kernel. Where nearly all kernels are given arrays in
     this way, these are their input. moved: bytes that each operation uploads, less than 0 for those copied back.
     copies: of each kind whether it is one.
     """
-    fed, places = np.flatnonzero(moved > 0), np.flatnonzero(moved)
+    fed, results = np.flatnonzero(moved > 0), np.flatnonzero(-moved >= settings["loop_result_bytes"])
+    places = np.flatnonzero(moved)
     kernels = np.append(0, np.cumsum(~copies[kind]))  # before each operation
     ordered = places[np.lexsort((places, np.abs(moved[places])))]  # by size, and of one size in their order
     returns = np.where(moved[ordered] < 0, np.arange(len(ordered)), len(ordered))
     following = np.minimum.accumulate(returns[::-1])[::-1]  # the next copy back
     there = (moved[ordered] > 0) & (following < len(ordered))
     uploads, later = ordered[there], ordered[following[there]]
-    arguments = uploads[(moved[later] == -moved[uploads]) & (kernels[later] - kernels[uploads] == 1)]
-    given = len(np.unique(kernels[arguments]))
-    return np.setdiff1d(fed, arguments) if given < settings["loop_alike_share"] * kernels[-1] else fed
+    argument = (moved[later] == -moved[uploads]) & (kernels[later] - kernels[uploads] == 1)
+    given = len(np.unique(kernels[uploads[argument]]))
+    if given >= settings["loop_alike_share"] * kernels[-1]:
+        return fed, results
+    return np.setdiff1d(fed, uploads[argument]), np.setdiff1d(results, later[argument])
 
 
 def _pool(con: Connection, process: int) -> Ints:

@@ -36,10 +36,10 @@ op as (
     w.op,
     c."end" as queued,
     c.host_function,
+    coalesce(c.waited, false) as waited,
     lag(c.start) over (partition by w.stream order by w.start, w.op) as called_before
   from loop_gpu_op w
   join asked c on c.id = w.api_call
-  where not coalesce(c.waited, false)
 )
 select
   g.gap,
@@ -52,4 +52,4 @@ from gap g
 join op o on o.op = g.next_op
 join host_function f on f.id = o.host_function
 left join call_place p on p.api_call = f.id
-where o.queued < g."end" and coalesce(o.called_before < f.start, true);
+where o.queued < if(o.waited, g.start, g."end") and coalesce(o.called_before < f.start, true);

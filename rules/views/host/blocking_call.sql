@@ -11,7 +11,7 @@
 --   duration_ns: how long it took (ns): not its cost
 --   idle_ns: idle GPU time that follows from it: while it slept on, and until the host had caught up (ns)
 --   most_idle_ns: the most that it may be without the profiler, where this one slowed the host down (ns)
---   busy_share: part of its duration in which its device worked, ran a function on the host or took memory back, 0 to 1
+--   busy_share: part of its duration in which its device worked or memory was taken back, 0 to 1
 --   read_bytes: bytes read back that the host then looks at, by the call itself, or the copy right before or after a
 --    wait, or before the event that it waits for;
 --    null when it reads nothing
@@ -38,16 +38,8 @@ inside as (
   where doing = 'call'
     and call_kind in ('sync', 'copy', 'free', 'alloc', 'host_alloc')
     and cause_call is distinct from api_call
-    -- what a host function in the stream holds up, or the driver while it takes memory back, is not the wait's
-    and idle_interval not in (
-      select p.idle_interval
-      from idle_interval p
-      join host_function_gap h on h.gap = p.gap
-      where p.start >= h.start
-      union all
-      select idle_interval
-      from pool_release
-    )
+    -- while the driver takes memory back, the wait is not what the GPU waits for
+    and idle_interval not in (select idle_interval from pool_release)
   group by api_call
 ),
 copied as (

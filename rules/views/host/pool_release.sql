@@ -17,6 +17,7 @@ with called as (
     start,
     "end",
     kind,
+    contains(name, 'Event') as is_event,
     count(*) filter (
       regexp_matches(name, 'LaunchHostFunc|StreamAddCallback')
     ) over (partition by thread order by seq) as functions,
@@ -28,9 +29,9 @@ with called as (
 after_function as (
   select
     id,
-    functions > lag(functions) over (partition by thread order by waits) as held
+    functions > coalesce(lag(functions) over (partition by thread order by waits), 0) as held
   from called
-  where kind = 'sync'
+  where kind = 'sync' and not is_event
 ),
 idle as (
   select

@@ -432,6 +432,11 @@ def test_arrays_that_are_parts_of_one_result_end_no_iteration() -> None:
         assert distances(sequence * 30) == {len(sequence)}
 
 
+def test_tiles_of_a_frame_without_an_input_end_no_iteration() -> None:
+    sequence = ["camera", *["trace", FRAME] * 16]
+    assert distances(sequence * 30) == {len(sequence)}
+
+
 def test_partial_sums_that_the_host_adds_end_no_time_step() -> None:
     """A solver copies an array of partial sums back in each iteration; a time step also sets up and moves."""
     inner = ["spmv", "axpy", "dot", FRAME, "scale", "add"]
@@ -447,9 +452,10 @@ def test_a_validation_ends_no_step_of_one_graph_or_two_kernels(step: list[str]) 
     assert float(np.median(np.diff(begins(sequence * 12)))) == 1 + len(step)
 
 
-def test_a_host_that_solves_between_kernels_divides_no_scenario() -> None:
+@pytest.mark.parametrize("uploads", [1, 2])
+def test_a_host_that_solves_between_kernels_divides_no_scenario(uploads: int) -> None:
     """A kernel's sums come back and what the host solved is uploaded, forty times in each scenario of paths."""
-    date = ["fill", "regress", "memcpy:device_to_host", BATCH]
+    date = ["fill", "regress", "memcpy:device_to_host", *[BATCH] * uploads]
     scenario = ["normals", "paths", "exotics", *date * 40, "americans", "memcpy:device_to_host"]
     assert distances(scenario * 30) == {len(scenario)}
 

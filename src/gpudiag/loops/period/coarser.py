@@ -104,7 +104,11 @@ def _holds_fed(outer: Division, finer: list[Division], events: Submissions, sett
         given, delivers = (one.part_with(at) >= settings["loop_alike_share"] for at in (events.fed, events.results))
         if given and not _alternates_with_host(one, outer, events, settings):
             return True
-        if delivers and not given and little and outer.part_with(events.fed) < settings["loop_alike_share"]:
+        kernels = ~events.copies
+        few_kernels = np.count_nonzero(kernels[one.content > 0]) < settings["loop_check_kinds"]
+        tile = few_kernels and _added(one, outer)[kernels].any()  # a kernel or two of what launches others as well
+        shared = outer.part_with(events.fed) >= settings["loop_alike_share"]
+        if delivers and not given and little and not tile and not shared:
             return True
     return False
 
@@ -117,9 +121,10 @@ def _alternates_with_host(inner: Division, outer: Division, events: Submissions,
     kernels = np.array([not name.startswith((*COPIES, GRAPH)) for name in events.short], dtype=bool)
     if np.count_nonzero(there & ~events.copies) >= settings["loop_check_kinds"] or not (there & kernels).any():
         return False
-    back = np.array([COPY_BACK in name for name in events.names], dtype=bool)
-    answered = np.count_nonzero(back[events.kind[np.maximum(events.fed - 1, 0)]])
-    alternates = answered >= settings["loop_alike_share"] * len(events.fed)
+    back, up = (np.array([way in name for name in events.names], dtype=bool) for way in (COPY_BACK, UPLOAD))
+    places = np.where(up[events.kind], 0, np.arange(len(events)))
+    before = np.maximum.accumulate(places)[events.fed[events.fed >= inner.begins[0]]]  # what comes before the uploads
+    alternates = np.count_nonzero(back[events.kind[before]]) >= settings["loop_alike_share"] * len(before)
     return bool(alternates and _added(inner, outer)[kernels].any())
 
 

@@ -176,7 +176,11 @@ def _arrays(moved: Ints, kind: Ints, copies: NDArray[np.bool_], settings: Settin
     given = len(np.unique(kernels[uploads[argument]]))
     if given >= settings["loop_alike_share"] * kernels[-1]:
         return fed, results
-    return np.setdiff1d(fed, uploads[argument]), np.setdiff1d(results, later[argument])
+    # Two arrays of one size come back after the kernel that both were given to.
+    back = np.isin(kernels[results], kernels[uploads[argument]] + 1)
+    sizes = {(int(kernels[at]) + 1, int(moved[at])) for at in uploads[argument]}
+    known = [(int(kernels[at]), -int(moved[at])) in sizes for at in results[back]]
+    return np.setdiff1d(fed, uploads[argument]), np.setdiff1d(results, results[back][np.array(known, dtype=bool)])
 
 
 def _pool(con: Connection, process: int) -> Ints:

@@ -13,7 +13,7 @@ with host_function as (
     start,
     "end"
   from call
-  where regexp_matches(name, '^(cuda|cu)(LaunchHostFunc|StreamAddCallback)')
+  where queues_host_function(name)
 ),
 -- each call with the host function that its thread had queued last
 asked as (

@@ -148,9 +148,8 @@ create macro waits_for_item(frames) as
   ) > 0
     and not hands_out(user_frames(frames)[1].function);
 
--- Whether a Python stack (frames, innermost first) waits for what the program gave a pool of threads or processes to
--- do,
--- outside data loaders.
+-- Whether a Python stack (frames, innermost first) waits, outside data loaders, for what the program gave a pool of
+-- threads or processes to do.
 create macro waits_for_result(frames) as
   waits_for_item(frames)
     and len(
@@ -160,6 +159,9 @@ create macro waits_for_result(frames) as
       )
     ) = 0
     and not coalesce(yields_input(user_frames(frames)[1].function), false);
+
+-- Whether a call puts a function of the host's into a stream, which goes on when that has returned.
+create macro queues_host_function(name) as regexp_matches(name, '^(cuda|cu)(LaunchHostFunc|StreamAddCallback)');
 
 -- Whether a Python stack (frames, innermost first) was inside a data loader: a library's, or the user's own, in whose
 -- function the innermost frame of the user's lies; or waits for an item.

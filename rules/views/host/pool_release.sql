@@ -8,30 +8,28 @@
 --   ns: how long it is (ns)
 --   waits: whether it is in the wait
 create view pool_release as
--- a host function that was queued since the wait before holds a wait as well
 with called as (
   select
     id,
     loop,
     iteration,
+    thread,
+    seq,
     start,
     "end",
     kind,
-    contains(name, 'Event') as is_event,
-    count(*) filter (
-      regexp_matches(name, 'LaunchHostFunc|StreamAddCallback')
-    ) over (partition by thread order by seq) as functions,
-    count(*) filter (kind = 'sync') over (partition by thread order by seq) as waits,
-    thread
+    name,
+    count(*) filter (queues_host_function(name)) over (partition by thread order by seq) as functions
   from call
   where loop in (select loop from pool_request)
 ),
+-- a host function that was queued since the wait before holds a wait as well
 after_function as (
   select
     id,
-    functions > coalesce(lag(functions) over (partition by thread order by waits), 0) as held
+    functions > coalesce(lag(functions) over (partition by thread order by seq), 0) as held
   from called
-  where kind = 'sync' and not is_event
+  where kind = 'sync' and not contains(name, 'Event')
 ),
 idle as (
   select

@@ -273,10 +273,11 @@ def _doing_more(contents: Floats, typical: Floats, good: NDArray[np.bool_], sett
 
     contents: how many operations of each kind each segment has.
     """
-    held = np.minimum(contents, typical).sum(axis=1) >= settings["loop_held"] * typical.sum()
     some = settings["loop_joined_plain"] <= good.mean() < settings["loop_alike_share"]
-    many = np.count_nonzero(typical) >= settings["loop_step_kinds"]
-    return np.asarray(held & (some and many and held.mean() >= settings["loop_alike_share"]))
+    if not some or np.count_nonzero(typical) < settings["loop_step_kinds"]:
+        return np.zeros_like(good)
+    held = np.minimum(contents, typical).sum(axis=1) >= settings["loop_held"] * typical.sum()
+    return np.asarray(held & (held.mean() >= settings["loop_alike_share"]))
 
 
 def _compared(segments: int) -> Ints:

@@ -176,11 +176,12 @@ def _arrays(moved: Ints, kind: Ints, copies: NDArray[np.bool_], settings: Settin
     given = len(np.unique(kernels[uploads[argument]]))
     if given >= settings["loop_alike_share"] * kernels[-1]:
         return fed, results
-    # Two arrays of one size come back after the kernel that both were given to.
-    back = np.isin(kernels[results], kernels[uploads[argument]] + 1)
-    sizes = {(int(kernels[at]) + 1, int(moved[at])) for at in uploads[argument]}
-    known = [(int(kernels[at]), -int(moved[at])) in sizes for at in results[back]]
-    return np.setdiff1d(fed, uploads[argument]), np.setdiff1d(results, results[back][np.array(known, dtype=bool)])
+    # A kernel may be given two arrays of one size: either copy back has an upload of that size before it.
+    preceding = np.maximum.accumulate(np.where(moved[ordered] > 0, np.arange(len(ordered)), -1))
+    there = (moved[ordered] < 0) & (preceding >= 0)
+    returned, earlier = ordered[there], ordered[preceding[there]]
+    returned = returned[(moved[earlier] == -moved[returned]) & (kernels[returned] - kernels[earlier] == 1)]
+    return np.setdiff1d(fed, uploads[argument]), np.setdiff1d(results, returned)
 
 
 def _pool(con: Connection, process: int) -> Ints:

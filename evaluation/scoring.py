@@ -15,7 +15,7 @@ from gpudiag.ingest import ingest
 from gpudiag.library.catalogue import Library
 from gpudiag.library.load import load
 from gpudiag.model import Finding, Report
-from gpudiag.pipeline import build_report
+from gpudiag.pipeline import build_report, evaluated
 from gpudiag.prepare import prepare
 from gpudiag.replay import graph, loop_model, overhead, simulate, trace
 from gpudiag.store import database
@@ -171,7 +171,8 @@ def opened(case: corpus.Case, *, annotated: bool = True) -> Iterator[tuple[Conne
 def judge(case: corpus.Case) -> Score:
     """Explain the case's captures as a user would; once more with the unprofiled iteration time for the prediction."""
     with opened(case) as (con, library):
-        report = build_report(con, library, {})
+        asked = evaluated(con, library)  # for both reports: rules do not know the unprofiled time
+        report = build_report(con, library, {}, evaluation=asked)
         kept_reports.keep(case.captures, report)
         found = score(case, report)
         if case.kernel_page:
@@ -181,7 +182,7 @@ def judge(case: corpus.Case) -> Score:
         if found.role != "slow" or not found.hit or not before:
             return found
         iteration_ms = before * _iterations_in(case, report)
-        timed = build_report(con, library, {"": iteration_ms * 1e6})
+        timed = build_report(con, library, {"": iteration_ms * 1e6}, evaluation=asked)
         kept_reports.keep(case.captures, timed, iteration_ms)
         cost = _recording_cost(con, report, iteration_ms, library.setting_values)
     first = next((f for f in (*timed.findings, *timed.minor) if f.code == found.first), None)

@@ -20,7 +20,7 @@ from gpudiag.ingest import ingest
 from gpudiag.library.catalogue import Library
 from gpudiag.library.load import load
 from gpudiag.model import Finding, Report
-from gpudiag.pipeline import build_report
+from gpudiag.pipeline import build_report, evaluated
 from gpudiag.prepare import prepare
 from gpudiag.store import database
 
@@ -96,14 +96,16 @@ def library() -> Library:
 def judge(label: Label) -> Score:
     """Explain a recording as a user would, once more with the unprofiled time, and compare with its label."""
     with opened(label) as (con, rules):
-        report = build_report(con, rules, {})
+        asked = evaluated(con, rules)  # for both reports: rules do not know the unprofiled time
+        report = build_report(con, rules, {}, evaluation=asked)
         kept_reports.keep((label.capture,), report)
         found = loop_found(con, report)
         own = own_ms(con, label.ticks, found)
         timed, refused = None, ""
         if label.unprofiled and label.faulty:
             try:
-                timed = _price(label, build_report(con, rules, {"": label.unprofiled[0] * 1e6}))
+                given = {"": label.unprofiled[0] * 1e6}
+                timed = _price(label, build_report(con, rules, given, evaluation=asked))
             except GpudiagError as error:
                 refused = str(error)
     parts = {loop.id: loop.share_of_span for loop in report.run.loops}

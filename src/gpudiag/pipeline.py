@@ -138,10 +138,14 @@ def evaluated(
 
 
 def build_report(
-    con: Connection, library: Library, iteration_times: Mapping[str, float], file: Path | None = None
+    con: Connection,
+    library: Library,
+    iteration_times: Mapping[str, float],
+    file: Path | None = None,
+    evaluation: Evaluation | None = None,
 ) -> Report:
-    """The report of a prepared, locked store."""
-    return priced_report(con, library, iteration_times, file).report
+    """The report of a prepared, locked store. evaluation: what its rules found, where they have been evaluated."""
+    return priced_report(con, library, iteration_times, file, evaluation=evaluation).report
 
 
 def priced_report(
@@ -150,6 +154,7 @@ def priced_report(
     iteration_times: Mapping[str, float],
     file: Path | None = None,
     job: MatchedJob | None = None,
+    evaluation: Evaluation | None = None,
 ) -> Priced:
     """The report of a prepared, locked store, with what it rests on. job: the one that its capture is a rank of."""
     from gpudiag.diagnosis import iteration_time_check, loop_share, run_summary, time_tree
@@ -161,7 +166,7 @@ def priced_report(
 
     of_job, shown_job = job.judged(con, library) if job else ([], None)
     with stage("ask rules"):
-        evaluation = evaluated(con, library, file, of_job)
+        evaluation = evaluation or evaluated(con, library, file, of_job)
     run = run_summary.run(con, library.setting_values, iteration_times)
     ledger = GainCalculator(con, library.setting_values, run.loops)
     findings, minor = rank(con, evaluation, library, run.loops, run.frameworks, ledger)

@@ -12,6 +12,7 @@ from fractions import Fraction
 
 _RUN = "the recorded work"
 _MOST = 100  # iterations that a count is given over
+_RARE = (200, 500, 1000, 10_000, 10**6)  # where that is too few: a saved report holds 4 in 135 as six digits
 _EXACT = 0.006  # two digits were printed
 _OF_RUN = (
     (r"\bthe steady iterations\b", _RUN),
@@ -46,7 +47,7 @@ def over(value: float, noun: str) -> str:
         return ""
     part = next(
         part
-        for most in (*range(2, _MOST, 2), 10**6)
+        for most in (*range(2, _MOST, 2), *_RARE)
         if abs((part := Fraction(value).limit_denominator(most)) - value) <= _EXACT * value and part < 1
     )
     return f"{part.numerator} {_one(noun) if part.numerator == 1 else noun} in {part.denominator:,} iterations"

@@ -186,6 +186,18 @@ def test_two_schedules_are_no_levels(energy: int, snapshot: int) -> None:
     assert len(begins(sequence)) == pytest.approx(300, abs=1)
 
 
+def test_schedules_show_where_steps_hold_two_thirds_of_the_time() -> None:
+    """A neighbour list is built anew after about eleven steps, which takes as long as seven of them."""
+    sequence: list[str] = []
+    for step in range(300):
+        sequence += ["drift", "memcpy:device_to_host moved"]
+        sequence += ["keys", "sort", *["build"] * 24, "gather"] if step * 5 % 56 < 5 else []
+        sequence += ["forces", "kick"]
+        sequence += ["heat_bath"] if step % 10 == 0 else []
+        sequence += ["pick", "memcpy:device_to_host sample"] if step % 25 == 0 else []
+    assert len(begins(sequence)) == pytest.approx(300, abs=1)
+
+
 def test_one_kernel_more_before_a_solver_s_steps_is_no_schedule() -> None:
     """Two transforms a step, and one before the first: that 60 and 121 do not divide says nothing of the image."""
     centred = [*["roll"] * 4, "fft", *["roll"] * 4]
@@ -252,6 +264,14 @@ def test_a_log_line_does_not_divide_a_pass_into_its_parts() -> None:
     for number in range(40):
         sequence += [*chunk * 6, "divide", "absolute", "max", *["memcpy:device_to_host"] * (number % 5 == 4)]
     assert float(np.median(np.diff(begins(sequence)))) == len(chunk) * 6 + 3
+
+
+def test_what_warming_up_computes_says_nothing_of_a_test() -> None:
+    """A program compiles and runs its evaluation once before the loop, and reads nothing then."""
+    step = ["noise", "scale", *["graph: scan"] * 60, "rank", "update", "shift", "store"]
+    warm = ["reduce", *["graph: scan"] * 20, "reduce", *["graph: scan"] * 20]
+    sequence = [*warm, *[*step * 10, "reduce", *["memcpy:device_to_host"] * 3] * 10]
+    assert float(np.median(np.diff(begins(sequence)))) == len(step)
 
 
 def test_a_small_test_every_few_steps_is_no_step() -> None:
@@ -472,6 +492,36 @@ def test_prompts_beside_the_tokens_of_a_server_end_no_step() -> None:
         sequence += [*step, "memcpy:device_to_host"]
         lengths.append(len(step) + 1)
     assert np.diff(begins(sequence)).tolist() == lengths[:-1]
+
+
+@pytest.mark.parametrize("together", [1, 3])
+def test_requests_that_a_server_takes_in_end_no_step(together: int) -> None:
+    """A prompt is computed by kernels of its own, after two steps or after nine. What a solver of few kinds needs now
+    fewer iterations for, now more, is its time step.
+    """
+    chance, step = random.Random(2), [*(f"sample{n}" for n in range(19)), "graph: step", "memcpy:device_to_host"]
+    sequence: list[str] = []
+    for _ in range(40):
+        prompts = chance.randrange(1, together + 1)
+        prefill = [BATCH, *["gemm prompt", "rope", "flash", "gemm up", "act"] * 6, "place"] * prompts
+        sequence += [*prefill, *step * chance.randrange(2, 10)]
+    assert distances([name for name in sequence if name != BATCH]) - {len(step)}
+    assert float(np.median(np.diff(begins(sequence)))) == len(step)
+    solver = [name for name in sequence if not name.startswith("sample")]
+    assert len(begins(solver)) in (39, 40)
+
+
+def test_what_some_steps_of_a_server_upload_ends_no_step() -> None:
+    """Whenever a request is answered, an order is uploaded and the cache is copied in that order; a prompt follows each
+    third time.
+    """
+    chance, sequence = random.Random(4), []
+    step = [*(f"sample{n}" for n in range(60)), "graph: step", "memcpy:device_to_host"]
+    for number in range(120):
+        sequence += [BATCH, *["gather", "memcpy:device_to_device"] * 6]
+        sequence += ["gemm prompt", "flash"] * 30 if number % 3 == 0 else []
+        sequence += step * chance.choice([1, 1, 2, 3])
+    assert len(begins(sequence)) == pytest.approx(sequence.count("graph: step"), abs=1)
 
 
 def test_copies_of_one_input_are_no_iterations() -> None:

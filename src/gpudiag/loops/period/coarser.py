@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpudiag.loops.iteration_bounds import Ints, Settings
-from gpudiag.loops.period.division import Division, every, updates
+from gpudiag.loops.period import schedules
+from gpudiag.loops.period.division import Division, every, holds_most, updates
 from gpudiag.loops.period.submissions import COPIES, COPY_BACK, GRAPH, PRODUCTS, UPLOAD, Floats, Submissions
 
 
@@ -25,7 +25,8 @@ def is_coarser(
         or _is_epoch(outer, finer, events, settings)
         or _holds_fed(outer, finer, events, settings)
         or _is_beside(outer, finer, events, settings)
-        or _is_scheduled(outer, finer, found, events, settings)
+        or schedules.is_scheduled(outer, finer, found, events, settings)
+        or schedules.is_admission(outer, finer, events, settings)
     )
 
 
@@ -168,7 +169,7 @@ def _is_check(outer: Division, finer: list[Division], events: Submissions, setti
             return True
         reads = float(inner.content[read_back].sum())  # it may read so often that something is read soon anywhere
         at_once = soon & (reads * ahead <= max(settings["most_share"] * inner.size, reads))
-        if not _for_reading(new, at_once, events, settings):
+        if not _for_reading(new, at_once, inside, events, settings):
             continue
         most = "loop_snapshot_reads" if every(outer, inner, settings) else "loop_check_reads"
         if 0 < _read(new, read_back, outer, events) <= settings[most]:
@@ -184,52 +185,6 @@ def _shares_input(
     """
     given = events.fed[~soon[events.fed]]
     return outer.part_with(given) >= settings["loop_alike_share"] and inner.part_with(given) <= settings["most_share"]
-
-
-def _is_scheduled(
-    outer: Division, finer: list[Division], found: Sequence[Division], events: Submissions, settings: Settings
-) -> bool:
-    """Return whether a level comes every so many finer iterations, and something else every so many others: a snapshot
-    every 15 steps and an energy every 25, neither a multiple of the other.
-
-    What belongs to one iteration comes once in it, or as often in each. Where two such schedules show, what comes now
-    after more iterations, now after fewer, is no iteration either: both write something, say.
-    """
-    for inner in finer:
-        if inner.count < settings["loop_check_every"] * outer.count or not holds_most(inner, outer, events, settings):
-            continue
-        intervals = {one: every(one, inner, settings) for one in found if one.count < inner.count}
-        spaced = sorted((one for one in intervals if intervals[one]), key=lambda one: -intervals[one])
-        pairs = [two for two in combinations(spaced, 2) if not intervals[outer] or outer in two]
-        if any(
-            intervals[longer] % intervals[shorter] and not _begins_anew(longer, shorter, inner, settings)
-            for longer, shorter in pairs
-        ):
-            return True
-    return False
-
-
-def _begins_anew(longer: Division, shorter: Division, inner: Division, settings: Settings) -> bool:
-    """Return whether the segments of one division begin anew with each of a longer one: after as many finer iterations,
-    though one more or less may come before it ends.
-    """
-    begins = longer.begins[longer.begins <= shorter.begins[-1]]
-    if not len(begins):
-        return False
-    first = shorter.begins[np.searchsorted(shorter.begins, begins)]
-    after = np.searchsorted(inner.begins, first) - np.searchsorted(inner.begins, begins)
-    return bool(np.bincount(after).max() >= settings["loop_alike_share"] * len(after))
-
-
-def holds_most(inner: Division, outer: Division, events: Submissions, settings: Settings) -> bool:
-    """Return whether finer iterations hold most of a level's GPU time, or of what its typical segment takes.
-
-    A library that tries its algorithms for a new shape does so within one segment of the level, between the finer ones.
-    """
-    least = settings["loop_check_coverage"]
-    together = np.minimum(outer.content, inner.content * (inner.count / outer.count))
-    typical = outer.content @ events.mean_ns
-    return bool(inner.coverage >= least * outer.coverage or together @ events.mean_ns >= least * typical)
 
 
 def _added(inner: Division, outer: Division) -> Floats:
@@ -257,15 +212,16 @@ def _ahead_of_read(read_back: NDArray[np.bool_], events: Submissions) -> Ints:
     return np.asarray(reads[np.searchsorted(reads, places)] - places)
 
 
-def _for_reading(new: Floats, soon: NDArray[np.bool_], events: Submissions, settings: Settings) -> bool:
+def _for_reading(
+    new: Floats, soon: NDArray[np.bool_], inside: NDArray[np.bool_], events: Submissions, settings: Settings
+) -> bool:
     """Return whether what the kernels that are new in a level compute is read back at once, as the value of a test is.
 
     What a solver begins with is new as well, and all its iterations come before the value that is read. soon: of each
-    operation whether it is read back at once.
+    operation whether it is read back at once; inside: whether it comes after the first segment, which may set up.
     """
-    computed = np.flatnonzero((new[events.kind] > 0) & ~events.copies[events.kind])
-    near = np.count_nonzero(soon[computed])
-    return bool(near >= settings["loop_alike_share"] * len(computed))
+    computed = (new[events.kind] > 0) & ~events.copies[events.kind] & inside
+    return bool(np.count_nonzero(soon & computed) >= settings["loop_alike_share"] * np.count_nonzero(computed))
 
 
 def _read(new: Floats, read_back: NDArray[np.bool_], outer: Division, events: Submissions) -> float:

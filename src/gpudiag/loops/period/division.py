@@ -92,3 +92,17 @@ def every(one: Division, inner: Division, settings: Settings) -> int:
     usual = int(np.bincount(held).argmax())
     regular = np.count_nonzero(held == usual) >= settings["loop_alike_share"] * len(held)
     return usual if regular and usual > 1 else 0
+
+
+def holds_most(
+    inner: Division, outer: Division, events: Submissions, settings: Settings, *, least: str = "loop_check_coverage"
+) -> bool:
+    """Return whether finer iterations hold most of a level's GPU time, or of what its typical segment takes.
+
+    least: the setting that says how much of it. A library that tries its algorithms for a new shape does so within one
+    segment of the level, between the finer ones.
+    """
+    part = settings[least]
+    together = np.minimum(outer.content, inner.content * (inner.count / outer.count))
+    typical = outer.content @ events.mean_ns
+    return bool(inner.coverage >= part * outer.coverage or together @ events.mean_ns >= part * typical)

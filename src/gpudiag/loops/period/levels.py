@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpudiag.loops.iteration_bounds import Settings
 from gpudiag.loops.period import coarser
-from gpudiag.loops.period.division import Division, every, same_period, updates
+from gpudiag.loops.period.division import Division, every, holds_most, same_period, updates
 from gpudiag.loops.period.submissions import Submissions
 
 
@@ -36,7 +36,7 @@ def repeats(division: Division, found: list[Division], events: Submissions, sett
     snapshots, or the layers of a step. Of several such divisions the coarsest counts.
     """
     finer = sorted((one for one in found if one.count > division.count), key=lambda one: one.count)
-    times = (every(division, one, settings) for one in finer if coarser.holds_most(one, division, events, settings))
+    times = (every(division, one, settings) for one in finer if holds_most(one, division, events, settings))
     return next((one for one in times if one >= settings["loop_check_every"]), None)
 
 

@@ -1,0 +1,94 @@
+-- An operation that sorts for PyTorch, or works on what is sorted: indices, to add values to the rows that were
+-- chosen by index, as for the gradient of an array that was indexed, or for a random permutation; or the rows of an
+-- array of which running sums are taken then, as top-p sampling does. Seen in PyTorch since 1.9, which sorts by radix;
+-- a sort for the gradient of nn.Embedding is none of these.
+--   loop: references loop
+--   iteration: references iteration
+--   op: references gpu_op
+--   api_call: the call that started it, when traced
+--   duration_ns: how long it ran (ns)
+--   kind: gradient, permutation or rows
+--   ends: whether it works on what is sorted: it comes once for each sort, but for the running sum of rows
+create view sort_op as
+with kernel_name as (
+  select
+    id,
+    case
+      when contains(text, 'indexing_backward_kernel') then 'gradient'
+      when contains(text, 'randperm_handle_duplicate_keys') then 'permutation'
+      when contains(text, 'sort_postprocess_kernel') then 'rows'
+    end as kind,
+    contains(text, 'scan_innermost_dim') as sums,
+    contains(text, 'RadixSort') as sorts,
+    -- numbers that are sorted along, and random keys: as many as the indices
+    sorts
+      or regexp_matches(text, 'arange_cuda_out|distribution_elementwise\w*<unsigned |fill_index_and_segment')
+        as prepares
+  from name
+  where id in (select distinct name from analysed_gpu_op where kind = 'kernel')
+),
+numbered as (
+  select
+    w.op,
+    w.loop,
+    w.iteration,
+    w.stream,
+    w.api_call,
+    w.duration_ns,
+    o.name,
+    row_number() over (partition by w.loop, w.stream order by w.start, w.op) as place
+  from loop_gpu_op w
+  join analysed_gpu_op o on o.id = w.op
+  where o.kind = 'kernel'
+    and w.stream in (
+      select distinct s.stream
+      from analysed_gpu_op s
+      join kernel_name e on e.id = s.name
+      where e.kind is not null
+    )
+),
+ordered as (
+  select
+    w.*,
+    k.kind,
+    k.sorts,
+    k.prepares,
+    -- a running sum of rows that were sorted just before
+    k.sums
+      and coalesce(
+        w.place - max(if(k.kind = 'rows', w.place, null)) over before <= setting('sort_used_within'),
+        false
+      ) as sums,
+    -- how many others come before: the same for an unbroken row of what prepares, and for what follows it
+    w.place - coalesce(count_if(k.prepares) over before, 0) as others
+  from numbered w
+  join kernel_name k on k.id = w.name
+  where k.prepares or k.kind is not null or k.sums
+  window before as (partition by w.loop, w.stream order by w.place rows between unbounded preceding and 1 preceding)
+),
+part as (
+  select
+    loop,
+    iteration,
+    stream,
+    op,
+    api_call,
+    duration_ns,
+    sums,
+    prepares,
+    if(sums, 'rows', max(kind) over (partition by loop, stream, others)) as kind,
+    bool_or(sorts) over (partition by loop, stream, others) as sorts
+  from ordered
+  where prepares or kind is not null or sums
+)
+select
+  loop,
+  iteration,
+  op,
+  api_call,
+  duration_ns,
+  kind,
+  not (prepares or sums) as ends
+from part
+where kind is not null and (sorts or sums)
+qualify kind <> 'rows' or bool_or(sums) over (partition by loop, stream);

@@ -1,0 +1,73 @@
+"""Reasons why a level of repetition is coarser than the iteration: what comes with it comes now and then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+
+from gpudiag.loops.iteration_bounds import Settings
+from gpudiag.loops.period.division import Division, every, holds_most, updates
+from gpudiag.loops.period.submissions import Submissions
+
+
+def is_scheduled(
+    outer: Division, finer: list[Division], found: Sequence[Division], events: Submissions, settings: Settings
+) -> bool:
+    """Return whether a level comes every so many finer iterations, and something else every so many others: a snapshot
+    every 15 steps and an energy every 25, neither a multiple of the other.
+
+    What belongs to one iteration comes once in it, or as often in each. Where two such schedules show, what comes now
+    after more iterations, now after fewer, is no iteration either: both write something, say.
+    """
+    for inner in finer:
+        few = inner.count < settings["loop_check_every"] * outer.count
+        if few or not holds_most(inner, outer, events, settings, least="most_share"):
+            continue
+        intervals = {one: every(one, inner, settings) for one in found if one.count < inner.count}
+        spaced = sorted((one for one in intervals if intervals[one]), key=lambda one: -intervals[one])
+        pairs = [two for two in combinations(spaced, 2) if not intervals[outer] or outer in two]
+        if any(
+            intervals[longer] % intervals[shorter] and not _begins_anew(longer, shorter, inner, settings)
+            for longer, shorter in pairs
+        ):
+            return True
+    return False
+
+
+def is_admission(outer: Division, finer: list[Division], events: Submissions, settings: Settings) -> bool:
+    """Return whether a level comes now after a few steps of a model, now after many, each time with an input: a server
+    takes a request in, and computes its prompt, whenever another one is answered.
+
+    A solver needs more iterations for one time step than for another, too, but these are of few kinds.
+    """
+    if updates(outer, events) or outer.part_with(events.fed) < settings["loop_alike_share"]:
+        return False
+    for inner in finer:
+        step = inner.kinds >= settings["loop_step_kinds"] and inner.alike >= settings["loop_alike_share"]
+        if not step or not holds_most(inner, outer, events, settings, least="most_share"):
+            continue
+        if inner.count < settings["loop_check_every"] * outer.count:  # by what some of the steps do besides?
+            marked = settings["loop_chance_votes"] * inner.votes
+            if outer.votes <= marked and not every(outer, inner, settings):
+                return True
+            continue
+        held = np.diff(np.searchsorted(inner.begins, outer.begins))
+        usual = float(np.median(held))
+        others = np.count_nonzero(np.abs(held - usual) > settings["loop_irregular"] * usual)
+        if others >= settings["most_share"] * len(held):
+            return True
+    return False
+
+
+def _begins_anew(longer: Division, shorter: Division, inner: Division, settings: Settings) -> bool:
+    """Return whether the segments of one division begin anew with each of a longer one: after as many finer iterations,
+    though one more or less may come before it ends.
+    """
+    begins = longer.begins[longer.begins <= shorter.begins[-1]]
+    if not len(begins):
+        return False
+    first = shorter.begins[np.searchsorted(shorter.begins, begins)]
+    after = np.searchsorted(inner.begins, first) - np.searchsorted(inner.begins, begins)
+    return bool(np.bincount(after).max() >= settings["loop_alike_share"] * len(after))

@@ -131,7 +131,8 @@ def evaluated(
     from gpudiag.evaluate.engine import evaluate_all
     from gpudiag.store import database
 
-    evaluation = evaluate_all(library, con, file, of_job)
+    with stage("ask rules"):
+        evaluation = evaluate_all(library, con, file, of_job)
     if evaluation.failed:  # by a fault of its own, or of the store's?
         database.read_all(con)
     return evaluation
@@ -165,8 +166,7 @@ def priced_report(
     from gpudiag.replay.gains import GainCalculator
 
     of_job, shown_job = job.judged(con, library) if job else ([], None)
-    with stage("ask rules"):
-        evaluation = evaluation or evaluated(con, library, file, of_job)
+    evaluation = evaluation or evaluated(con, library, file, of_job)
     run = run_summary.run(con, library.setting_values, iteration_times)
     ledger = GainCalculator(con, library.setting_values, run.loops)
     findings, minor = rank(con, evaluation, library, run.loops, run.frameworks, ledger)

@@ -43,7 +43,7 @@ create macro is_library_kernel(name) as
     name,
     '^nccl|^cupy_|^triton_(poi|per|red|tem|mm|bmm)_|^(loop|input|wrapped|gemm|transpose|'
     'reduce)_[a-z_]*fusion|^fusion(_[0-9]+)?$|cublas|cudnn|cutlass|nvjet|xmma|^cub::|[ :]cub::|'
-    'thrust::|at::native|at::cuda|^void at::|^at::|cufft|vector_fft|regular_fft|cusparse|cusolver|'
+    'thrust::|at::native|at::cuda|^void at::|^at::|cufft|(vector|regular|prime|bluestein)_fft|cusparse|cusolver|'
     'curand|magma_|flash_fwd|flash_bwd|fmha_|^volta_|^turing_|^ampere_|^hopper_|^maxwell_|gemmSN|'
     'gemv2|^gemmk1|Device(Reduce|SegmentedReduce|FixedSizeSegmentedReduce|Scan|RadixSort|Histogram|'
     'Select|Merge)'
@@ -140,7 +140,7 @@ create macro kernel_role(name) as
       'elementwise_kernel|dropout|^triton_poi_fused|^(loop|wrapped)_\w*(fusion|add|multiply|select)'
     ) then 'pointwise'
     when regexp_matches(name, '^triton_(red|per)_fused') then 'fused'
-    when regexp_matches(name, '(vector|regular|multi_bluestein)_fft|_fft_factor|cufft|[ds]pRadix') then 'fft'
+    when regexp_matches(name, '(vector|regular|prime|bluestein)_fft|cufft|[ds]pRadix') then 'fft'
   end;
 
 -- What a kernel's numbers are, by its name: `half` (bfloat16 or float16), `tf32`, `fp32`, `fp64`, `fp8`, `int8` or

@@ -1,7 +1,6 @@
 -- A pause of a loop in which code is compiled or planned and then loaded: host time from the thread's last call that
 -- submits, waits or allocates to the end of each load where cuDNN plans an operation, else the loads alone. The kernel
--- that
--- is launched next tells which. Other code in a pause in which some kernel runs for the first time does not count.
+-- that is launched next tells which. Other code in a pause in which some kernel runs for the first time does not count.
 -- materialised: two rules read it
 --   loop: references loop
 --   process: references process
@@ -30,7 +29,7 @@ with loaded as (
   asof join loop_pause p on c.thread = p.thread and p.start <= c.start
   where c.start < p."end"
 ),
--- the other calls of these pauses
+-- the other calls of these pauses, and those right after them
 met as (
   select
     c.id,
@@ -54,11 +53,11 @@ met as (
     select distinct
       thread,
       start,
-      "end"
+      until
     from loaded
   ) p on c.thread = p.thread
     and p.start <= c.start
-  where c.start < p."end"
+  where c.start <= p.until
 ),
 stretch as (
   select

@@ -512,7 +512,7 @@ def test_requests_that_a_server_takes_in_end_no_step(together: int) -> None:
 
 
 def test_what_some_steps_of_a_server_upload_ends_no_step() -> None:
-    """Whenever a request is answered, an order is uploaded and the cache is copied in that order; a prompt may follow."""
+    """Whenever a request is answered, an order is uploaded and the cache is copied in that order; a prompt may come."""
     chance, sequence = random.Random(4), []
     for _ in range(240):
         answered = chance.random() < 0.6

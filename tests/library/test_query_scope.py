@@ -1,5 +1,5 @@
-"""Queries of views and rules name only columns of the tables that they stand beside: SQL takes what is missing from a
-table to the left, without a word.
+"""Queries of views and rules name only columns of the tables that they select from: where a column is missing, SQL
+silently takes it from a table to the left.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def parts(node: Any, above: list[Any]) -> Iterator[tuple[Any, list[Any]]]:
 
 
 def borrowed(con: duckdb.DuckDBPyConnection, query: str) -> list[str]:
-    """What the parts of a query take from tables beside them, as DuckDB says when each is run by itself."""
+    """Return what the parts of a query take from tables beside them, as DuckDB says when each is run by itself."""
     ((text,),) = con.execute("select json_serialize_sql(?)", [query]).fetchall()
     tree, said = json.loads(text), []
     assert not tree["error"], query

@@ -137,6 +137,7 @@ def test_places_that_do_not_add_up_say_that_there_are_more() -> None:
         ("The loop makes 0.89 copies an iteration through", "The loop makes 8 copies in 9 iterations through"),
         ("0.077 kernel launches an iteration", "1 kernel launch in 13 iterations"),
         ("3.5 copies an iteration", "3.5 copies an iteration"),
+        ("0.0296296 copies an iteration", "4 copies in 135 iterations"),  # as a saved report holds it
     ],
 )
 def test_less_than_one_an_iteration_is_counted_over_several(said: str, counted: str) -> None:

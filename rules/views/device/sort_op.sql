@@ -1,7 +1,7 @@
 -- An operation that sorts for PyTorch, or works on what is sorted: indices, to add values to the rows that were
 -- chosen by index, as for the gradient of an array that was indexed, or for a random permutation; or the rows of an
--- array of which running sums are taken then, as top-p sampling does. Seen in PyTorch since 1.9, which sorts by radix;
--- a sort for the gradient of nn.Embedding is none of these.
+-- array, 2 to 127 of them, where running sums follow most of these sorts, as in top-p sampling. Seen in PyTorch since
+-- 1.9, which sorts by radix; a sort for the gradient of nn.Embedding is none of these, nor that of a single row.
 --   loop: references loop
 --   iteration: references iteration
 --   op: references gpu_op
@@ -91,4 +91,6 @@ select
   not (prepares or sums) as ends
 from part
 where kind is not null and (sorts or sums)
-qualify kind <> 'rows' or bool_or(sums) over (partition by loop, stream);
+qualify kind <> 'rows'
+  or count_if(sums) over (partition by loop, stream) >= setting('most_share')
+    * count_if(kind = 'rows' and not (prepares or sums)) over (partition by loop, stream);

@@ -6,6 +6,7 @@
 --   role: what it does, see kernel_role
 --   format: what its numbers are, see number_format
 --   alignment: numbers that it fetches at once; null where the name does not say
+--   tiles: of a batch of matrices, or of what else has a third axis, the blocks for each; else null
 --   nvtx_path: the range that most of its launches lie in
 --   launches: how often it ran
 --   total_ns: summed duration (ns)
@@ -48,6 +49,7 @@ select
   k.role,
   number_format(k.name) as format,
   stated_alignment(k.name) as alignment,
+  if(o.grid_z > 1, o.grid_x * o.grid_y, null) as tiles,
   p.nvtx_path,
   k.launches,
   k.total_ns,
@@ -56,6 +58,7 @@ select
   k.cc_major,
   k.gpu_ops
 from known k
+join gpu_op o on o.id = k.gpu_ops[1]
 left join placed p on p.loop = k.loop
   and p.name = k.name
   and p.grid is not distinct from k.grid

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 _RUN = "the recorded work"
 _MOST = 100  # iterations that a count is given over
-_RARE = (200, 500, 1000, 10_000, 10**6)  # where that is too few: a saved report holds 4 in 135 as six digits
+_RARE = (200, 500, 1000, 10_000, 10**6)  # tried next: of 4 in 135 a saved report holds six digits
 _EXACT = 0.006  # two digits were printed
 _OF_RUN = (
     (r"\bthe steady iterations\b", _RUN),

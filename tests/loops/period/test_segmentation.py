@@ -511,6 +511,16 @@ def test_requests_that_a_server_takes_in_end_no_step(together: int) -> None:
     assert len(begins(solver)) in (39, 40)
 
 
+def test_a_time_step_of_a_large_solver_is_no_request() -> None:
+    """Its inner iterations are of many kinds, now two, now nine; forces come after them and before the next input."""
+    chance, sequence = random.Random(5), []
+    inner = [*(f"scf{n}" for n in range(24)), "memcpy:device_to_host"]
+    for _ in range(40):
+        before, after = ([f"{what}{n}" for n in range(10)] for what in ("overlap", "force"))
+        sequence += [BATCH, *before, *inner * chance.randrange(2, 10), *after, "memcpy:device_to_host"]
+    assert len(begins(sequence)) == pytest.approx(40, abs=1)
+
+
 def test_what_some_steps_of_a_server_upload_ends_no_step() -> None:
     """Whenever a request is answered, an order is uploaded and the cache is copied in that order; a prompt may come."""
     chance, sequence = random.Random(4), []

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gpudiag.loops.iteration_bounds import Ints, Settings
 from gpudiag.loops.period import schedules
-from gpudiag.loops.period.division import Division, every, holds_most, updates
+from gpudiag.loops.period.division import Division, added, every, holds_most, updates
 from gpudiag.loops.period.submissions import COPIES, COPY_BACK, GRAPH, PRODUCTS, UPLOAD, Floats, Submissions
 
 
@@ -42,12 +42,12 @@ def _is_epoch(outer: Division, finer: list[Division], events: Submissions, setti
     updating, back = np.array(events.updates), np.array([COPY_BACK in name for name in events.names])
 
     def holds(one: Division) -> bool:
-        added = _added(one, outer)
-        if not added[~back].any():
+        new = added(one, outer)
+        if not new[~back].any():
             return one.count >= settings["loop_check_every"] * outer.count
-        part = max(_shares(added, outer, events))
+        part = max(_shares(new, outer, events))
         # The copy to a target network looks like an update, but its steps have updates of their own.
-        most = settings["loop_negligible" if added[updating].any() else "loop_epoch_share"]
+        most = settings["loop_negligible" if new[updating].any() else "loop_epoch_share"]
         return one.count >= settings["loop_epoch_steps"] * outer.count and part <= most
 
     return any(
@@ -72,10 +72,10 @@ def _is_beside(outer: Division, finer: list[Division], events: Submissions, sett
             continue
         if updates(outer, events) and not updates(inner, events):
             continue  # what a thread for the backward pass does is half of a step
-        added, within = _added(inner, outer), np.isin(places, places[inner.content > 0])
-        if max(_shares(added, outer, events)) > settings["most_share"]:
+        new, within = added(inner, outer), np.isin(places, places[inner.content > 0])
+        if max(_shares(new, outer, events)) > settings["most_share"]:
             continue
-        if added[~within & ~events.copies].any() and _is_little(np.where(within, added, 0.0), outer, events, settings):
+        if new[~within & ~events.copies].any() and _is_little(np.where(within, new, 0.0), outer, events, settings):
             return True
     return False
 
@@ -99,7 +99,7 @@ def _holds_fed(outer: Division, finer: list[Division], events: Submissions, sett
             continue
         if not holds_most(one, outer, events, settings):
             continue
-        little = _is_little(_added(one, outer), outer, events, settings)
+        little = _is_little(added(one, outer), outer, events, settings)
         if alike and not little:
             continue
         given, delivers = (one.part_with(at) >= settings["loop_alike_share"] for at in (events.fed, events.results))
@@ -107,7 +107,7 @@ def _holds_fed(outer: Division, finer: list[Division], events: Submissions, sett
             return True
         kernels = ~events.copies
         few_kernels = np.count_nonzero(kernels[one.content > 0]) < settings["loop_check_kinds"]
-        tile = few_kernels and _added(one, outer)[kernels].any()  # a kernel or two of what launches others as well
+        tile = few_kernels and added(one, outer)[kernels].any()  # a kernel or two of what launches others as well
         shared = outer.part_with(events.fed) >= settings["loop_alike_share"]
         if delivers and not given and little and not tile and not shared:
             return True
@@ -126,7 +126,7 @@ def _alternates_with_host(inner: Division, outer: Division, events: Submissions,
     places = np.where(up[events.kind], 0, np.arange(len(events)))
     before = np.maximum.accumulate(places)[events.fed[events.fed >= inner.begins[0]]]  # what comes before the uploads
     alternates = np.count_nonzero(back[events.kind[before]]) >= settings["loop_alike_share"] * len(before)
-    return bool(alternates and _added(inner, outer)[kernels].any())
+    return bool(alternates and added(inner, outer)[kernels].any())
 
 
 def _is_check(outer: Division, finer: list[Division], events: Submissions, settings: Settings) -> bool:
@@ -153,7 +153,7 @@ def _is_check(outer: Division, finer: list[Division], events: Submissions, setti
         few = inner.kinds < settings["loop_check_kinds"]
         if events.copies[inner.content > 0].all() or (few and graphs[inner.content > 0].any()):
             continue  # a step computes; and nothing tells graphs apart, of which it may launch several
-        new = _added(inner, outer)
+        new = added(inner, outer)
         negligible = (
             inner.kinds >= settings["loop_step_kinds"]
             and max(_shares(new, outer, events)) <= settings["loop_negligible"]
@@ -185,11 +185,6 @@ def _shares_input(
     """
     given = events.fed[~soon[events.fed]]
     return outer.part_with(given) >= settings["loop_alike_share"] and inner.part_with(given) <= settings["most_share"]
-
-
-def _added(inner: Division, outer: Division) -> Floats:
-    """The operations of each kind that a level has and its finer iterations have not, counted."""
-    return np.where(inner.content == 0, outer.content, 0.0)
 
 
 def _is_little(new: Floats, outer: Division, events: Submissions, settings: Settings) -> bool:

@@ -106,3 +106,8 @@ def holds_most(
     together = np.minimum(outer.content, inner.content * (inner.count / outer.count))
     typical = outer.content @ events.mean_ns
     return bool(inner.coverage >= part * outer.coverage or together @ events.mean_ns >= part * typical)
+
+
+def added(inner: Division, outer: Division) -> Floats:
+    """The operations of each kind that a level has and its finer iterations have not, counted."""
+    return np.where(inner.content == 0, outer.content, 0.0)

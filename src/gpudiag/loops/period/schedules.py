@@ -1,4 +1,4 @@
-"""Reasons why a level of repetition is coarser than the iteration: what comes with it comes now and then."""
+"""Reasons why a level of repetition is coarser than the iteration: schedules of output, and requests to a server."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from itertools import combinations
 import numpy as np
 
 from gpudiag.loops.iteration_bounds import Settings
-from gpudiag.loops.period.division import Division, every, holds_most, updates
-from gpudiag.loops.period.submissions import Submissions
+from gpudiag.loops.period.division import Division, added, every, holds_most, updates
+from gpudiag.loops.period.submissions import Floats, Submissions
 
 
 def is_scheduled(
@@ -40,7 +40,8 @@ def is_admission(outer: Division, finer: list[Division], events: Submissions, se
     """Return whether a level comes now after a few steps of a model, now after many, each time with an input: a server
     takes a request in, and computes its prompt, whenever another one is answered.
 
-    A solver needs more iterations for one time step than for another, too, but these are of few kinds.
+    A solver needs more iterations for one time step than for another, too, but these are of few kinds, or the time step
+    does something besides before the next input comes.
     """
     if updates(outer, events) or outer.part_with(events.fed) < settings["loop_alike_share"]:
         return False
@@ -48,17 +49,26 @@ def is_admission(outer: Division, finer: list[Division], events: Submissions, se
         step = inner.kinds >= settings["loop_step_kinds"] and inner.alike >= settings["loop_alike_share"]
         if not step or not holds_most(inner, outer, events, settings, least="most_share"):
             continue
+        if not _follows_input(added(inner, outer), inner, events, settings):
+            continue
         if inner.count < settings["loop_check_every"] * outer.count:  # by what some of the steps do besides?
             marked = settings["loop_chance_votes"] * inner.votes
             if outer.votes <= marked and not every(outer, inner, settings):
                 return True
             continue
         held = np.diff(np.searchsorted(inner.begins, outer.begins))
-        usual = float(np.median(held))
-        others = np.count_nonzero(np.abs(held - usual) > settings["loop_irregular"] * usual)
-        if others >= settings["most_share"] * len(held):
+        if held.std() >= settings["loop_irregular"] * held.mean():
             return True
     return False
+
+
+def _follows_input(new: Floats, inner: Division, events: Submissions, settings: Settings) -> bool:
+    """Return whether the kernels that are new in a level come after an input, with no finer iteration between."""
+    computed = np.flatnonzero((new[events.kind] > 0) & ~events.copies[events.kind])
+    first = np.full(inner.count + 1, len(events))  # input of each finer segment, and before them
+    np.minimum.at(first, np.searchsorted(inner.begins, events.fed, side="right"), events.fed)
+    after = first[np.searchsorted(inner.begins, computed, side="right")] <= computed
+    return bool(np.count_nonzero(after) >= settings["loop_alike_share"] * len(computed))
 
 
 def _begins_anew(longer: Division, shorter: Division, inner: Division, settings: Settings) -> bool:

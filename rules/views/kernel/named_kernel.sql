@@ -6,7 +6,7 @@
 --   role: what it does, see kernel_role
 --   format: what its numbers are, see number_format
 --   alignment: numbers that it fetches at once; null where the name does not say
---   tiles: of a batch of matrices, or of what else has a third axis, the blocks for each; else null
+--   batch_grid: of a batch of matrices, or of what else has a third axis, the blocks for each; else null
 --   nvtx_path: the range that most of its launches lie in
 --   launches: how often it ran
 --   total_ns: summed duration (ns)
@@ -49,7 +49,7 @@ select
   k.role,
   number_format(k.name) as format,
   stated_alignment(k.name) as alignment,
-  if(o.grid_z > 1, o.grid_x * o.grid_y, null) as tiles,
+  if(o.grid_z > 1, o.grid_x * o.grid_y, null) as batch_grid,
   p.nvtx_path,
   k.launches,
   k.total_ns,

@@ -18,7 +18,7 @@ with kernel_name as (
       when contains(text, 'randperm_handle_duplicate_keys') then 'permutation'
       when contains(text, 'sort_postprocess_kernel') then 'rows'
     end as kind,
-    contains(text, 'scan_innermost_dim') as sums,
+    regexp_matches(text, 'scan_innermost_dim<.*plus') as sums,
     contains(text, 'RadixSort') as sorts,
     -- numbers that are sorted along, and random keys: as many as the indices
     sorts
@@ -53,12 +53,9 @@ ordered as (
     k.kind,
     k.sorts,
     k.prepares,
+    max(if(k.kind = 'rows', w.place, null)) over before as sorted_at,
     -- a running sum of rows that were sorted just before
-    k.sums
-      and coalesce(
-        w.place - max(if(k.kind = 'rows', w.place, null)) over before <= setting('sort_used_within'),
-        false
-      ) as sums,
+    k.sums and coalesce(w.place - sorted_at <= setting('sort_used_within'), false) as sums,
     -- how many others come before: the same for an unbroken row of what prepares, and for what follows it
     w.place - coalesce(count_if(k.prepares) over before, 0) as others
   from numbered w
@@ -75,6 +72,7 @@ part as (
     api_call,
     duration_ns,
     sums,
+    sorted_at,
     prepares,
     if(sums, 'rows', max(kind) over (partition by loop, stream, others)) as kind,
     bool_or(sorts) over (partition by loop, stream, others) as sorts
@@ -92,5 +90,5 @@ select
 from part
 where kind is not null and (sorts or sums)
 qualify kind <> 'rows'
-  or count_if(sums) over (partition by loop, stream) >= setting('most_share')
+  or count(distinct if(sums, sorted_at, null)) over (partition by loop, stream) >= setting('most_share')
     * count_if(kind = 'rows' and not (prepares or sums)) over (partition by loop, stream);

@@ -144,11 +144,9 @@ create macro kernel_role(name) as
   end;
 
 -- The rows and columns of the part of the result that each block of a matrix product computes, where its name says so.
-create macro tile_rows(name) as
-  try_cast(regexp_extract(name, '(?:tilesize|simt_[a-z]*gemm_)(\d+)x(\d+)', 1) as integer);
+create macro tile_rows(name) as try_cast(regexp_extract(name, '(?:tilesize|[a-z]gemm_)(\d+)x(\d+)', 1) as integer);
 
-create macro tile_columns(name) as
-  try_cast(regexp_extract(name, '(?:tilesize|simt_[a-z]*gemm_)(\d+)x(\d+)', 2) as integer);
+create macro tile_columns(name) as try_cast(regexp_extract(name, '(?:tilesize|[a-z]gemm_)(\d+)x(\d+)', 2) as integer);
 
 -- What a kernel's numbers are, by its name: `half` (bfloat16 or float16), `tf32`, `fp32`, `fp64`, `fp8`, `int8` or
 -- `complex`; null where the name does not say.

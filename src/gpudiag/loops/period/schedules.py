@@ -51,24 +51,30 @@ def is_admission(outer: Division, finer: list[Division], events: Submissions, se
             continue
         if not _follows_input(added(inner, outer), inner, events, settings):
             continue
+        held = np.diff(np.searchsorted(inner.begins, outer.begins))
+        if np.median(held) < 1:
+            continue  # of another phase of the program
         if inner.count < settings["loop_check_every"] * outer.count:  # by what some of the steps do besides?
             marked = settings["loop_chance_votes"] * inner.votes
             if outer.votes <= marked and not every(outer, inner, settings):
                 return True
             continue
-        held = np.diff(np.searchsorted(inner.begins, outer.begins))
         if held.std() >= settings["loop_irregular"] * held.mean():
             return True
     return False
 
 
 def _follows_input(new: Floats, inner: Division, events: Submissions, settings: Settings) -> bool:
-    """Return whether the kernels that are new in a level come after an input, with no finer iteration between."""
-    computed = np.flatnonzero((new[events.kind] > 0) & ~events.copies[events.kind])
+    """Return whether what is new in a level comes after an input, with no finer iteration between; also where nothing
+    is new, as it comes in most of the finer iterations.
+    """
+    at = np.flatnonzero(new[events.kind] > 0)
     first = np.full(inner.count + 1, len(events))  # input of each finer segment, and before them
     np.minimum.at(first, np.searchsorted(inner.begins, events.fed, side="right"), events.fed)
-    after = first[np.searchsorted(inner.begins, computed, side="right")] <= computed
-    return bool(np.count_nonzero(after) >= settings["loop_alike_share"] * len(computed))
+    after = first[np.searchsorted(inner.begins, at, side="right")] <= at
+    kind, kinds = events.kind[at], len(events.names)
+    held, following = np.bincount(kind, minlength=kinds), np.bincount(kind, weights=after, minlength=kinds)
+    return bool((following >= settings["loop_alike_share"] * held).all())
 
 
 def _begins_anew(longer: Division, shorter: Division, inner: Division, settings: Settings) -> bool:

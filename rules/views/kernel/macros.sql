@@ -143,9 +143,10 @@ create macro kernel_role(name) as
     when regexp_matches(name, '(vector|regular|prime|bluestein)_fft|cufft|[ds]pRadix') then 'fft'
   end;
 
--- The rows and columns of the part of the result that each block of a matrix product computes, where its name says so.
+-- The rows of the part of the result that each block of a matrix product computes, where its name says so.
 create macro tile_rows(name) as try_cast(regexp_extract(name, '(?:tilesize|[a-z]gemm_)(\d+)x(\d+)', 1) as integer);
 
+-- The columns of the same.
 create macro tile_columns(name) as try_cast(regexp_extract(name, '(?:tilesize|[a-z]gemm_)(\d+)x(\d+)', 2) as integer);
 
 -- What a kernel's numbers are, by its name: `half` (bfloat16 or float16), `tf32`, `fp32`, `fp64`, `fp8`, `int8` or

@@ -3,8 +3,8 @@
 For every captured variant of every program in fixtures/: whether the first finding is the planted cause, whether it
 names the planted line, what time it promises and what was measured, and what is said of healthy programs. Writes
 docs/accuracy.md, docs/accuracy.json and the figures of docs/tutorial.md. With --check nothing is written: it fails when
-a committed score would get worse, and when the committed pages are not those of this version. Takes about two minutes
-on two cores.
+a committed score would get worse, and when the committed pages are not those of this version. Takes three to five
+minutes on two cores.
 """
 
 from __future__ import annotations

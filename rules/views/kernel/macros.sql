@@ -143,11 +143,14 @@ create macro kernel_role(name) as
     when regexp_matches(name, '(vector|regular|prime|bluestein)_fft|cufft|[ds]pRadix') then 'fft'
   end;
 
--- The rows of the part of the result that each block of a matrix product computes, where its name says so.
-create macro tile_rows(name) as try_cast(regexp_extract(name, '(?:tilesize|[a-z]gemm_)(\d+)x(\d+)', 1) as integer);
-
--- The columns of the same.
-create macro tile_columns(name) as try_cast(regexp_extract(name, '(?:tilesize|[a-z]gemm_)(\d+)x(\d+)', 2) as integer);
+-- The longer side of the part of the result that each block of a matrix product computes, where its name says so.
+create macro tile_side(name) as
+  list_max(
+    list_transform(
+      regexp_extract_all(regexp_extract(name, '(tilesize|[a-z]gemm_)\d+x\d+'), '\d+'),
+      lambda side: side::integer
+    )
+  );
 
 -- What a kernel's numbers are, by its name: `half` (bfloat16 or float16), `tf32`, `fp32`, `fp64`, `fp8`, `int8` or
 -- `complex`; null where the name does not say.

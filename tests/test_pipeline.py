@@ -6,9 +6,11 @@ import gzip
 import json
 import lzma
 import os
+import re
 import sqlite3
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from captures import report_of
@@ -123,6 +125,20 @@ def test_an_export_without_gpu_work_says_why_it_cannot_tell(export: Path, tmp_pa
     assert report.verdict.state == "cannot_tell"
     assert report.verdict.text.startswith("No GPU activity was recorded, because")
     assert report.findings == ()
+
+
+def test_a_fault_of_the_database_is_said_in_a_sentence(export: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise duckdb.InternalException("INTERNAL Error: a dictionary changed\n\nStack Trace: …")
+
+    monkeypatch.setattr("gpudiag.evaluate.engine.query.run", fails)
+    with pytest.raises(GpudiagError) as raised:
+        report([export], Options(cached=False))
+    assert re.fullmatch(
+        rf"{export}: DuckDB \S+ fails by a fault of its own \(a dictionary changed\): install another version \(.*\),"
+        r" and report this to gpudiag\.",
+        str(raised.value),
+    )
 
 
 def test_a_file_name_may_be_any_bytes(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ def opened(paths: Sequence[Path], options: Options = DEFAULT) -> Iterator[tuple[
 
 @contextmanager
 def in_a_sentence(paths: Sequence[Path], options: Options) -> Iterator[None]:
-    """Says in a sentence that memory or disk did not suffice, or that figures cannot be."""
+    """Says in a sentence that memory or disk did not suffice, that figures cannot be, or that DuckDB has a fault."""
     try:
         yield
     except duckdb.OutOfMemoryException as error:
@@ -89,6 +89,12 @@ def in_a_sentence(paths: Sequence[Path], options: Options) -> Iterator[None]:
         reason = " ".join(str(error).split("\n")[0].split())[:150]
         raise GpudiagError(
             f"{names}: holds times or sizes that cannot be, it may be damaged ({reason}); export the report again."
+        ) from error
+    except duckdb.InternalException as error:
+        reason = str(error).partition("\n")[0].removeprefix("INTERNAL Error: ")
+        raise GpudiagError(
+            f"{paths[0]}: DuckDB {duckdb.__version__} fails by a fault of its own ({reason}): install another version"
+            " (`pip install --upgrade duckdb`), and report this to gpudiag."
         ) from error
     except duckdb.Error as error:
         if database.unreadable(error):

@@ -101,7 +101,10 @@ def evaluate_all(
 
 
 def evaluate(rule: Rule, con: Connection, library: Library, known: Known | None = None) -> Outcome:
-    """One rule over one store; rows as the query orders them, worst first. No suppressor is applied."""
+    """One rule over one store; rows as the query orders them, worst first. No suppressor is applied.
+
+    Raises duckdb.InternalException where DuckDB fails by a fault of its own.
+    """
     known = known or Known.of(library, con)
     missing = missing_evidence(rule, known)
     if missing:
@@ -110,6 +113,8 @@ def evaluate(rule: Rule, con: Connection, library: Library, known: Known | None 
         values = {name: param.value for name, param in rule.params.items()}
         rows = () if rule.code in known.silent else query.run(con, rule.query, values)
         gaps, launches = missing_counters.gaps(con, rule)
+    except duckdb.InternalException:  # the database answers nothing more, no other rule either
+        raise
     except duckdb.Error as error:
         return NotEvaluated(rule=rule, reason=f"its query failed: {first_line(error)}", hint=_CHECK)
     if gaps and len(gaps) == launches and not rows:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpudiag.loops.period import segmentation
 from gpudiag.loops.period.division import Division, Marker
 from gpudiag.loops.period.segmentation import closing, iterations
 from gpudiag.loops.period.submissions import Submissions
@@ -634,3 +635,12 @@ def test_the_batches_of_a_validation_are_no_steps() -> None:
     run = [*step * 1000, *batch * 60]
     places = begins(run, [200_000 if name == "input" else 1 for name in run])
     assert len(places) == 1000 and set(np.diff(places).tolist()) == {len(step)}
+
+
+def test_what_set_up_a_long_run_hides_no_iteration(monkeypatch: pytest.MonkeyPatch) -> None:
+    inner = ["forward", "shrink", "sort", "inverse"]
+    step = ["copy", BATCH, "spread", *inner * 30]
+    setup = [name for _ in range(400) for name in ("copy", "simulate")]
+    monkeypatch.setattr(segmentation, "_STRETCH", 3000)  # of 8,000 operations
+    found = begins([*setup, *step * 60])
+    assert len(found) >= 59 and set(np.diff(found).tolist()) == {len(step)}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from gpudiag.loops.iteration_bounds import Settings
 from gpudiag.loops.period import coarser
 from gpudiag.loops.period.division import Division, every, holds_most, same_period, updates
@@ -29,6 +31,18 @@ def outermost(found: list[Division], events: Submissions, settings: Settings) ->
         level = steps
     level = level or [one for one in seldom if one.count == min(other.count for other in seldom)]
     return _good(level, settings)
+
+
+def first_begun(level: list[Division], events: Submissions, settings: Settings) -> Division:
+    """Of equal divisions one that begins where the host pauses long, and of these the one that begins first.
+
+    A loop begins with the first operation of its iteration; pauses as short as preparing a launch say nothing.
+    """
+    usual = max(one.votes for one in level)
+    pauses = {one: float(np.median(events.waited[one.begins])) for one in level if one.votes == usual}
+    longest = max(pauses.values())
+    long = settings["loop_pause_share"] * longest if longest >= settings["host_work_ns"] else 0.0
+    return min((one for one, pause in pauses.items() if pause >= long), key=lambda one: int(one.begins[0]))
 
 
 def repeats(division: Division, found: list[Division], events: Submissions, settings: Settings) -> int | None:

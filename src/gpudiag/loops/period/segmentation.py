@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from gpudiag.loops.iteration_bounds import Ints, Settings
 from gpudiag.loops.period.division import Division, Marker
-from gpudiag.loops.period.levels import outermost, repeats
+from gpudiag.loops.period.levels import first_begun, outermost, repeats
 from gpudiag.loops.period.submissions import PRODUCTS, Floats, Submissions
 
 # Bounds on the cost of a search, not thresholds.
@@ -37,9 +37,8 @@ def iterations(events: Submissions, settings: Settings) -> Iterator[Division]:
         level = outermost(found, sample, settings)
         if not level:
             return
-        likeliest = _first_begun(level, sample, settings)
-        marker = likeliest.marker
-        best = likeliest if sample is events else _judged(events, marker, marker.positions(events), settings)
+        likeliest = first_begun(level, sample, settings)
+        best = likeliest if sample is events else _of_whole(likeliest, level, events, settings)
         if best:
             best = replace(best, repeats=repeats(likeliest, found, sample, settings))
             within = _from_pause_to_pause(_within(best, events, settings), events, settings)
@@ -47,16 +46,18 @@ def iterations(events: Submissions, settings: Settings) -> Iterator[Division]:
         found = [one for one in found if one not in level]
 
 
-def _first_begun(level: list[Division], events: Submissions, settings: Settings) -> Division:
-    """Of equal divisions one that begins where the host pauses long, and of these the one that begins first.
-
-    A loop begins with the first operation of its iteration; pauses as short as preparing a launch say nothing.
+def _of_whole(likeliest: Division, level: list[Division], events: Submissions, settings: Settings) -> Division | None:
+    """The likeliest division of a stretch over the whole run, or the next of its level that divides that into segments
+    alike: what marks an iteration may have set up the run thousands of times.
     """
-    usual = max(one.votes for one in level)
-    pauses = {one: float(np.median(events.waited[one.begins])) for one in level if one.votes == usual}
-    longest = max(pauses.values())
-    long = settings["loop_pause_share"] * longest if longest >= settings["host_work_ns"] else 0.0
-    return min((one for one, pause in pauses.items() if pause >= long), key=lambda one: int(one.begins[0]))
+    others = sorted((one for one in level if one is not likeliest), key=lambda one: -one.quality)
+    first = None
+    for one in (likeliest, *others):
+        judged = _judged(events, one.marker, one.marker.positions(events), settings)
+        if judged and judged.alike >= settings["loop_alike_share"] and judged.coverage >= settings["min_coverage"]:
+            return judged
+        first = first or judged
+    return first
 
 
 def _without_stump(division: Division, operations: int, settings: Settings) -> Division:

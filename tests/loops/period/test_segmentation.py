@@ -29,7 +29,7 @@ def submitted(sequence: Sequence[str], pauses: Sequence[int] | None = None) -> S
     """Operations of 10 µs one after another; pauses: for how long the host launched nothing before each (ns).
 
     A product of matrices is called gemm; the time of copies back does not count. What begins with `tiny` takes 300 ns,
-    with `viewer` belongs to a thread of its own.
+    with `viewer` belongs to a thread of its own; `graph: step` is one graph, other graphs are several.
     """
     kinds = sorted(set(sequence))
     kind = np.array([kinds.index(name) for name in sequence], dtype=np.int64)
@@ -43,6 +43,7 @@ def submitted(sequence: Sequence[str], pauses: Sequence[int] | None = None) -> S
         start, waited, start + 10_000, thread, kind, pair, took,
         tuple(kinds), tuple(kinds), roles, tuple("multi_tensor" in name for name in kinds),
         np.flatnonzero([name == BATCH for name in sequence]), np.flatnonzero([name == FRAME for name in sequence]), {},
+        np.array([name == "graph: step" for name in kinds]),
     )  # fmt: skip
 
 
@@ -644,3 +645,17 @@ def test_what_set_up_a_long_run_hides_no_iteration(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(segmentation, "_STRETCH", 3000)  # of 8,000 operations
     found = begins([*setup, *step * 60])
     assert len(found) >= 59 and set(np.diff(found).tolist()) == {len(step)}
+
+
+@pytest.mark.parametrize(
+    ("graph", "around", "apart"),
+    [
+        ("graph: step", ["tiny draw", "tiny join"], 1),
+        ("graph: parts", ["tiny draw", "tiny join"], 22),  # several graphs: the layers of a step, say
+        ("graph: step", ["draw", "join"], 22),  # which take a tenth of the time
+        ("graph: step", [BATCH, "tiny draw"], 22),  # an input for all of them
+        ("graph: step", ["tiny draw", FRAME], 22),  # an array as the result of all
+    ],
+)
+def test_one_graph_over_and_over_is_the_iteration(graph: str, around: list[str], apart: int) -> None:
+    assert min(distances([*around, *[graph] * 20] * 40)) == apart

@@ -25,6 +25,7 @@ def is_coarser(
         or _is_epoch(outer, finer, events, settings)
         or _holds_fed(outer, finer, events, settings)
         or _is_beside(outer, finer, events, settings)
+        or _repeats_graph(outer, finer, events, settings)
         or schedules.is_scheduled(outer, finer, found, events, settings)
         or schedules.is_admission(outer, finer, events, settings)
     )
@@ -76,6 +77,23 @@ def _is_beside(outer: Division, finer: list[Division], events: Submissions, sett
         if max(_shares(new, outer, events)) > settings["most_share"]:
             continue
         if new[~within & ~events.copies].any() and _is_little(np.where(within, new, 0.0), outer, events, settings):
+            return True
+    return False
+
+
+def _repeats_graph(outer: Division, finer: list[Division], events: Submissions, settings: Settings) -> bool:
+    """Return whether a level launches one graph many times, and adds next to no time to that: a step that a framework
+    recorded, points that are drawn anew every so many steps. The launches share no input, and are for no array.
+    """
+    for inner in finer:
+        few = inner.count < settings["loop_check_every_few"] * outer.count
+        if few or not events.same_graph[inner.content > 0].any() or not holds_most(inner, outer, events, settings):
+            continue
+        shared = any(
+            outer.part_with(at) >= settings["loop_alike_share"] > inner.part_with(at)
+            for at in (events.fed, events.results)
+        )
+        if not shared and _shares(added(inner, outer), outer, events)[1] <= settings["loop_negligible"]:
             return True
     return False
 

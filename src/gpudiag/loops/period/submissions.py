@@ -43,7 +43,7 @@ class Submissions:
     kind: Ints
     pair: Ints
     ns: Floats
-    """How long the GPU took over it; 0 of a copy that hardly recurs: the input and the result are no work of a loop."""
+    """How long the GPU took over it; 0 of a copy that hardly recurs: input and result are no work."""
     names: tuple[str, ...]
     """Full name of each kind."""
     short: tuple[str, ...]
@@ -57,6 +57,8 @@ class Submissions:
     """The operations that copy an array back, ascending: what an iteration is for, unlike the value of a test."""
     calls: dict[str, Ints]
     """Calls that wait or allocate, by thread and name → the operations that come next, ascending."""
+    same_graph: NDArray[np.bool_]
+    """Whether each kind is the launch of a graph, nearly always of the same as before."""
 
     def __len__(self) -> int:
         return len(self.start)
@@ -109,7 +111,7 @@ def read(con: Connection, process: int, settings: Settings, *, by_thread: bool =
     rows = con.execute(
         """
         select a.id as call, a.start, a."end" as called, o."end" as done, o."end" - o.start as ns, a.thread,
-               coalesce(o.name, -1) as name,
+               coalesce(o.name, -1) as name, coalesce(o.graph, -1) as graph,
                enum_code(o.kind) as what, coalesce(enum_code(o.copy_kind), -1) as direction,
                case when o.copy_kind = $upload and o.bytes >= $least then o.bytes when o.copy_kind = $back then -o.bytes
                else 0 end as moved
@@ -118,9 +120,9 @@ def read(con: Connection, process: int, settings: Settings, *, by_thread: bool =
         """,
         {"process": process, "upload": UPLOAD, "back": COPY_BACK, "least": settings["loop_fed_bytes"]},
     ).fetchnumpy()
-    call, start, called, done, thread, name, what, direction, ns, moved = (
+    call, start, called, done, thread, name, what, direction, ns, moved, graph = (
         np.asarray(rows[column], dtype=np.int64)
-        for column in ("call", "start", "called", "done", "thread", "name", "what", "direction", "ns", "moved")
+        for column in ("call", "start", "called", "done", "thread", "name", "what", "direction", "ns", "moved", "graph")
     )
     updates = np.isin(name, con.execute(_UPDATING).fetchnumpy()["id"]).astype(np.int64)
     first = np.flatnonzero(np.append(True, call[1:] != call[:-1])[: len(call)])
@@ -128,9 +130,8 @@ def read(con: Connection, process: int, settings: Settings, *, by_thread: bool =
     if len(first) < len(call):
         done, updates, moved = (np.maximum.reduceat(column, first) for column in (done, updates, moved))
         ns = np.add.reduceat(ns, first)
-        start, called, thread, name, what, direction = (
-            column[first] for column in (start, called, thread, name, what, direction)
-        )
+        kept = (start, called, thread, name, what, direction, graph)
+        start, called, thread, name, what, direction, graph = (column[first] for column in kept)
     before = np.append(start[:1], np.maximum.accumulate(called)[:-1])
     user = np.where(np.isin(thread, _pool(con, process)), -1, thread) if by_thread else np.zeros_like(thread)
     kind, named = _kinds(con, user, (name, what, direction, together, updates), settings)
@@ -153,7 +154,14 @@ def read(con: Connection, process: int, settings: Settings, *, by_thread: bool =
         tuple(updates for _, _, _, updates in named),
         *_arrays(moved, kind, copies, settings),
         _calls(con, process, start, thread),
+        np.array([one[1] == GRAPH and _again(graph[kind == at], settings) for at, one in enumerate(named)], dtype=bool),
     )
+
+
+def _again(graphs: Ints, settings: Settings) -> bool:
+    """Return whether nearly each launch is of the same graph as the one before. graphs: their ids, -1 for none."""
+    again = int(np.count_nonzero((np.diff(graphs) == 0) & (graphs[1:] >= 0)))
+    return again > 0 and again >= settings["loop_alike_share"] * (len(graphs) - 1)
 
 
 def _arrays(moved: Ints, kind: Ints, copies: NDArray[np.bool_], settings: Settings) -> tuple[Ints, Ints]:

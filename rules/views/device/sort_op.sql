@@ -1,14 +1,15 @@
 -- An operation that sorts for PyTorch, or works on what is sorted: indices, to add values to the rows that were
 -- chosen by index, as for the gradient of an array that was indexed, or for a random permutation; or the rows of an
--- array, 2 to 127 of them, where running sums follow most of these sorts, as in top-p sampling. Seen in PyTorch since
--- 1.9, which sorts by radix; a sort for the gradient of nn.Embedding is none of these, nor that of a single row.
+-- array, 2 to 127 of them, where running sums follow most of these sorts, as in top-p sampling; or many rows or short
+-- ones, where what follows works on far fewer values, as on the first few of each row. Seen in PyTorch since 1.9, which
+-- sorts by radix; a sort for the gradient of nn.Embedding is none of these, nor that of a single row.
 --   loop: references loop
 --   iteration: references iteration
 --   op: references gpu_op
 --   api_call: the call that started it, when traced
 --   duration_ns: how long it ran (ns)
---   kind: gradient, permutation or rows
---   ends: whether it works on what is sorted: it comes once for each sort, but for the running sum of rows
+--   kind: gradient, permutation, rows, or part of the rows
+--   ends: whether it works on what is sorted, or is the last to sort a part of which is used: once for each sort
 create view sort_op as
 with kernel_name as (
   select
@@ -17,13 +18,16 @@ with kernel_name as (
       when contains(text, 'indexing_backward_kernel') then 'gradient'
       when contains(text, 'randperm_handle_duplicate_keys') then 'permutation'
       when contains(text, 'sort_postprocess_kernel') then 'rows'
+      when regexp_matches(text, 'SortKVInPlace|DeviceSegmentedRadixSort') then 'part'
     end as kind,
     regexp_matches(text, 'scan_innermost_dim<.*plus') as sums,
-    contains(text, 'RadixSort') as sorts,
+    regexp_matches(text, 'RadixSort|SortKVInPlace') as sorts,
     -- numbers that are sorted along, and random keys: as many as the indices
     sorts
-      or regexp_matches(text, 'arange_cuda_out|distribution_elementwise\w*<unsigned |fill_index_and_segment')
-        as prepares
+      or regexp_matches(
+        text,
+        'arange_cuda_out|distribution_elementwise\w*<unsigned |fill_index_and_segment|fill_reverse_indices'
+      ) as prepares
   from name
   where id in (select distinct name from analysed_gpu_op where kind = 'kernel')
 ),
@@ -36,7 +40,12 @@ numbered as (
     w.api_call,
     w.duration_ns,
     o.name,
-    row_number() over (partition by w.loop, w.stream order by w.start, w.op) as place
+    o.grid * o.block as threads,
+    row_number() over by_time as place,
+    -- of the kernels that come next
+    max(o.grid * o.block) over (
+      by_time rows between 1 following and cast(setting('sort_used_next') as bigint) following
+    ) as next_threads
   from loop_gpu_op w
   join analysed_gpu_op o on o.id = w.op
   where o.kind = 'kernel'
@@ -46,6 +55,7 @@ numbered as (
       join kernel_name e on e.id = s.name
       where e.kind is not null
     )
+  window by_time as (partition by w.loop, w.stream order by w.start, w.op)
 ),
 ordered as (
   select
@@ -74,10 +84,14 @@ part as (
     sums,
     sorted_at,
     prepares,
-    if(sums, 'rows', max(kind) over (partition by loop, stream, others)) as kind,
-    bool_or(sorts) over (partition by loop, stream, others) as sorts
+    if(sums, 'rows', max(kind) over run) as kind,
+    bool_or(sorts) over run as sorts,
+    place = max(place) over run as is_last,
+    -- one that reads all that was sorted has more threads: each of a sort's works on many values
+    coalesce(arg_max(next_threads, place) over run < max(if(sorts, threads, 0)) over run, false) as uses_few
   from ordered
   where prepares or kind is not null or sums
+  window run as (partition by loop, stream, others)
 )
 select
   loop,
@@ -86,9 +100,9 @@ select
   api_call,
   duration_ns,
   kind,
-  not (prepares or sums) as ends
+  if(kind = 'part', is_last, not (prepares or sums)) as ends
 from part
-where kind is not null and (sorts or sums)
+where kind is not null and (sorts or sums) and (kind <> 'part' or uses_few)
 qualify kind <> 'rows'
   or count(distinct if(sums, sorted_at, null)) over (partition by loop, stream) >= setting('most_share')
     * count_if(kind = 'rows' and not (prepares or sums)) over (partition by loop, stream);

@@ -114,8 +114,10 @@ create macro is_cast_kernel(name) as
 -- `fused` (a compiler's reduction with pointwise work), `fft` (a step of a Fourier transform); else null.
 create macro kernel_role(name) as
   case
-    when regexp_matches(name, 'flash_?(fwd|bwd|fprop|bprop|attn|decode)|flash::|sdpa|fmha|[Aa]ttention|paged_attn')
-      then 'attention'
+    when regexp_matches(
+      name,
+      'flash_?(fwd|bwd|fprop|bprop|attn|decode)|flash::|sdpa|fmha|[Aa]ttention|paged_attn|compute_dot_do_o|convert_dq_to'
+    ) then 'attention'
     when regexp_matches(name, 'nchwToNhwc|nhwcToNchw|nchw2nhwc|nhwc2nchw') then 'layout'
     when is_cast_kernel(name) then 'cast'
     when regexp_matches(name, '(?i)softmax') then case
@@ -295,8 +297,10 @@ create macro fitting_blocks(warps, registers, shared_bytes, max_warps, max_block
 -- Whether a kernel is one of cuDNN's.
 create macro is_cudnn(name) as regexp_matches(name, '\bcudnn(_|::)');
 
--- Whether a kernel is cuDNN's attention, which is planned for each length of its input.
-create macro plans_attention(name) as regexp_matches(name, '\bcudnn\w*sdpa');
+-- Whether a kernel is cuDNN's attention, which is planned for each length of its input, or a pass before or after that
+-- in the backward pass.
+create macro plans_attention(name) as
+  regexp_matches(name, '\bcudnn\w*sdpa|\bcudnn::fusion::(compute_dot_do_o|convert_dq_to)');
 
 -- Whether a kernel of PyTorch's adds the gradients of rows that were looked up to those of the whole table.
 create macro scatters_gradient(name) as

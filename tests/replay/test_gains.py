@@ -14,7 +14,7 @@ from evaluation.packed import recording
 from gpudiag.model import Loop
 from gpudiag.replay import bounds, estimate
 from gpudiag.replay.estimate import Estimate
-from gpudiag.replay.gains import GainCalculator
+from gpudiag.replay.gains import GainCalculator, gain
 from replaying import rule
 from timelines import library
 
@@ -36,6 +36,27 @@ def test_a_bound_holds_for_other_stretches_than_the_replayed_one(
         item = GainCalculator(con, library().setting_values, [loop]).item(wanted, [{"api_calls": [1]}], loop, 1e6)
     assert item.proven == pytest.approx(left)
     assert item.own_share == pytest.approx(1 - left)
+
+
+@pytest.mark.parametrize(
+    ("longest", "kind", "range_ms"), [(0.999, "expected", (0.85, 1.0)), (0.92, "lower_bound", (0.0, 0.92))]
+)
+def test_a_least_gain_of_next_to_nothing_is_an_expected_one(
+    longest: float, kind: str, range_ms: tuple[float, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the profiler may have slowed the host, nearly nothing is proven; what is expected says more."""
+    loop = Loop(id=0, name="step", source="period", iterations=9, iteration_ms=1.0, share_of_span=1.0)
+    wanted = rule("remove_kernel")
+    price: dict[str, Any] = {"kind": "lower_bound", "on": "gpu_ops", "expected": ("remove_kernel",)}
+    wanted = type(wanted).model_validate({**wanted.model_dump(by_alias=True, exclude_none=True), "price": price})
+    stretch = SimpleNamespace(computing=None, select=lambda _rule, _rows: [object()])
+    monkeypatch.setattr(GainCalculator, "model", lambda _self, _loop: (stretch, None))
+    monkeypatch.setattr(bounds, "claim", lambda *_: {"interval:1": 0.1e6})
+    monkeypatch.setattr(estimate, "price", lambda *_: Estimate(0.9, 0.85, 1.0, longest))
+    with duckdb.connect() as con:
+        item = GainCalculator(con, library().setting_values, [loop]).item(wanted, [{"gpu_ops": [1]}], loop, 1e6)
+    found = gain(item, 0.9)
+    assert (found.kind, (found.low_ms, found.high_ms)) == (kind, pytest.approx(range_ms))
 
 
 @pytest.mark.capture

@@ -72,6 +72,9 @@ class GainCalculator:
             if item.bounded and item.model.computing is not None:  # other stretches may lose more by it
                 least = 1 - item.part(claim)
                 item.price = replace(item.price, low=min(item.price.low, least), proven=min(item.proven, least))
+            least_kind = rule.price is not None and rule.price.kind == "lower_bound"
+            gate = self.settings["min_share_expected"]
+            item.hardly_proven = least_kind and 1 - item.proven < gate <= 1 - item.price.expected
         return item
 
     def of_remedies(self, item: PricedFinding) -> dict[str, RemedyGain]:
@@ -169,7 +172,8 @@ def gain(item: PricedFinding, left: float, before_it: float = 1.0) -> Gain:
     before, own = item.before_ms, item.own_ms
     usual = item.loop.usual_ms
     kind: GainKind = price.kind
-    if item.price is not None and price.kind == "expected":
+    if item.price is not None and item.expected:
+        kind = "expected"
         after, low, high = (own * part for part in (item.price.expected, item.price.low, item.price.high))
     elif item.of_job:
         after = before * (1 - item.part(item.claim))

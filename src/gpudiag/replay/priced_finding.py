@@ -19,6 +19,8 @@ class PricedFinding:
     """One (code, loop) with what its fix removes; `weight` is the loop's part of the steady time.
 
     last: the part of the loop that its fix removes after those listed above it; 0 until it is listed.
+    hardly_proven: whether it is to save at least so much, and that is next to nothing under the worst guess of what the
+    profiler cost: what it is expected to save says more then.
     """
 
     rule: Rule
@@ -31,6 +33,7 @@ class PricedFinding:
     chosen: list[EditTargets] | None = None
     price: Estimate | None = None
     last: float = 0.0
+    hardly_proven: bool = False
 
     @property
     def key(self) -> int | None:
@@ -52,7 +55,7 @@ class PricedFinding:
     def expected(self) -> bool:
         """Return whether an expected gain is known, by the replay or of a job; else only a bound is."""
         replayed = self.price is not None and self.rule.price is not None and self.rule.price.kind == "expected"
-        return self.of_job or replayed
+        return self.of_job or replayed or self.hardly_proven
 
     @property
     def bounded(self) -> bool:

@@ -116,7 +116,8 @@ create macro kernel_role(name) as
   case
     when regexp_matches(
       name,
-      'flash_?(fwd|bwd|fprop|bprop|attn|decode)|flash::|sdpa|fmha|[Aa]ttention|paged_attn|compute_dot_do_o|convert_dq_to'
+      'flash_?(fwd|bwd|fprop|bprop|attn|decode)|flash::|sdpa|fmha|[Aa]ttention|paged_attn|compute_dot_do_o|'
+      'convert_dq_to'
     ) then 'attention'
     when regexp_matches(name, 'nchwToNhwc|nhwcToNchw|nchw2nhwc|nhwc2nchw') then 'layout'
     when is_cast_kernel(name) then 'cast'

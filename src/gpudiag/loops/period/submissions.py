@@ -50,7 +50,7 @@ class Submissions:
     roles: tuple[str, ...]
     """The role of each kind's kernel, as the rules library names it; empty for none."""
     updates: tuple[bool, ...]
-    """Whether each kind's kernel updates parameters, as the rules library knows it: an optimizer's."""
+    """Whether each kind's kernel updates parameters, as an optimizer's does."""
     fed: Ints
     """The operations that upload more than a few numbers, ascending: what an iteration works on."""
     results: Ints
@@ -154,14 +154,14 @@ def read(con: Connection, process: int, settings: Settings, *, by_thread: bool =
         tuple(updates for _, _, _, updates in named),
         *_arrays(moved, kind, copies, settings),
         _calls(con, process, start, thread),
-        np.array([one[1] == GRAPH and _again(graph[kind == at], settings) for at, one in enumerate(named)], dtype=bool),
+        np.array([row[1] == GRAPH and _again(graph[kind == at], settings) for at, row in enumerate(named)], dtype=bool),
     )
 
 
 def _again(graphs: Ints, settings: Settings) -> bool:
     """Return whether nearly each launch is of the same graph as the one before. graphs: their ids, -1 for none."""
-    again = int(np.count_nonzero((np.diff(graphs) == 0) & (graphs[1:] >= 0)))
-    return again > 0 and again >= settings["loop_alike_share"] * (len(graphs) - 1)
+    again = (np.diff(graphs) == 0) & (graphs[1:] >= 0)
+    return bool(again.any() and again.mean() >= settings["loop_alike_share"])
 
 
 def _arrays(moved: Ints, kind: Ints, copies: NDArray[np.bool_], settings: Settings) -> tuple[Ints, Ints]:
@@ -169,7 +169,7 @@ def _arrays(moved: Ints, kind: Ints, copies: NDArray[np.bool_], settings: Settin
     Numba copies host arrays.
 
     Such an array comes back, as large as it was, right after the kernel. Where nearly all kernels are given arrays in
-    this way, these are their input. moved: bytes that each operation uploads, less than 0 for those copied back.
+    this way, these are their input. moved: bytes that each operation uploads, less than 0 for those copied back;
     copies: of each kind whether it is one.
     """
     fed, results = np.flatnonzero(moved > 0), np.flatnonzero(-moved >= settings["loop_result_bytes"])
@@ -241,8 +241,8 @@ def _kinds(
         name, what, direction, together, updates = (int(column[at]) for column in parts)
         copied = f"{labels[0][what]}:{labels[1][direction] if direction >= 0 else ''}"
         rows.append(((int(number[at]), together), *known.get(name, (copied, copied, "")), bool(updates)))
-    most = settings["loop_kernels_a_role"]
-    crowded = {role for role in SIZED if len({row[1] for row in rows if row[3] == role}) > most}
+    names = {role: {row[1] for row in rows if row[3] == role} for role in SIZED}
+    crowded = {role for role in SIZED if len(names[role]) > settings["loop_kernels_a_role"]}
     joined: dict[tuple[tuple[int, int], str], int] = {}
     named: list[tuple[str, str, str, bool]] = []
     to = np.zeros(max(1, len(rows)), dtype=np.int64)
@@ -260,8 +260,7 @@ def _numbered(values: Ints) -> tuple[Ints, Ints]:
     low = int(values.min(initial=0))
     span = int(values.max(initial=0)) - low + 1
     if span > _TABLE:
-        different, positions = np.unique(values, return_inverse=True)
-        return different, positions
+        return np.unique(values, return_inverse=True)
     there = np.zeros(span, dtype=bool)
     there[values - low] = True
     different = np.flatnonzero(there)

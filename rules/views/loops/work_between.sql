@@ -1,0 +1,92 @@
+-- A stretch between two iterations in which a process computes something else for longer than an iteration takes, as a
+-- validation or a search of all data: no loop's time counts it.
+--   loop: the loop whose iteration came before it (references loop)
+--   process: references process
+--   start: when that iteration ended (ns)
+--   end: when the next one began, of whichever loop (ns)
+--   busy_ns: how long kernels and graphs ran that began in it, all together (ns)
+--   share: that, over the time that GPUs were busy in the whole recording
+--   function: the innermost function of the user's own that nearly all Python samples of the loop's thread in it have
+--   file: the file that this function is in
+create view work_between as
+with reported as (
+  select id from loop where share_of_span >= setting('min_loop_share')
+),
+stretch as (
+  select
+    i.loop,
+    i.process,
+    i.thread,
+    max(i."end") over (partition by i.process order by i.start, i.id) as start,
+    lead(i.start) over (partition by i.process order by i.start, i.id) as "end",
+    median(i."end" - i.start) over (partition by i.loop) as iteration_ns
+  from iteration i
+  where i.loop in (select id from reported) and i."end" > i.start
+),
+computed as (
+  select
+    s.loop,
+    s.process,
+    s.thread,
+    s.start,
+    s."end",
+    sum(o."end" - o.start)::bigint as busy_ns
+  from gpu_op o
+  asof join (from stretch where "end" - start > iteration_ns) s on o.process = s.process and s.start <= o.start
+  where o.kind in ('kernel', 'graph') and o.start < s."end"
+  group by s.loop, s.process, s.thread, s.start, s."end", s.iteration_ns
+  having sum(o."end" - o.start) > s.iteration_ns
+),
+sampled as (
+  select
+    c.process,
+    c.start,
+    user_frames(y.frames) as frames,
+    row_number() over (partition by c.process, c.start order by y.time) as sample,
+    count(*) over (partition by c.process, c.start) as samples
+  from py_sample y
+  asof join computed c on y.thread = c.thread and c.start <= y.time
+  where y.time < c."end"
+),
+framed as (
+  select
+    process,
+    start,
+    sample,
+    samples,
+    unnest(frames).function as function,
+    unnest(frames).file as file,
+    unnest(range(1, len(frames) + 1)) as depth
+  from sampled
+),
+called as (
+  select
+    process,
+    start,
+    function,
+    file,
+    avg(depth) as depth
+  from framed
+  group by process, start, function, file
+  having count(distinct sample) >= setting('every_share') * any_value(samples)
+)
+select
+  c.loop,
+  c.process,
+  c.start,
+  c."end",
+  c.busy_ns,
+  c.busy_ns / (select sum(busy_ns) from loop_coverage) as share,
+  p.function,
+  p.file
+from computed c
+left join (
+  select
+    process,
+    start,
+    arg_min(function, (depth, function, file)) as function,
+    arg_min(file, (depth, function, file)) as file
+  from called
+  group by process, start
+) p on p.process = c.process
+  and p.start = c.start;

@@ -180,7 +180,10 @@ def test_a_pause_to_compile_a_new_kernel_comes_once() -> None:
     case["py_sample"] = [{"time": 30_000, "frames": frames}]
     assert judged(case)[1].state == "cannot_tell", "the kernels after it have run before"
     case["gpu_op"].append({"name": "norm()", "start": 39_950, "duration": 10})
-    assert judged(case)[1].state == "healthy"
+    verdict = judged(case)[1]
+    assert verdict.state == "healthy"
+    assert "But between its iterations it computed nothing once, for 20.0 ms in all: 3" in verdict.text
+    assert "while code was built that had never run before. Whether that returns" in verdict.text
 
 
 def test_what_fired_and_is_small_is_named_where_nothing_else_is() -> None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import duckdb
 
 from gpudiag.model import Loop, Outside, Run, Verdict
-from gpudiag.text.format import pct
+from gpudiag.text.format import dur, pct
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -36,12 +36,13 @@ class Pauses(NamedTuple):
     share: float  # idle part of the time from the first iteration to the last, 0 to 1
 
 
-def pauses(con: Connection) -> dict[int, Pauses]:
-    """The pauses between iterations by loop, but for those in which code was compiled that had never run before; loops
-    without any are left out.
+def pauses(con: Connection, *, first_use: bool = False) -> dict[int, Pauses]:
+    """The pauses between iterations by loop, loops without any left out.
+
+    first_use: those in which code was compiled that had never run before; else all others.
     """
     rows = con.execute(
-        """
+        f"""
         select p.loop, p.occurrences, p.idle_ns, paused_part(p.idle_ns, f.total_ns, f.devices, p.outside_ns)
         from loop_extent f
         join (
@@ -49,12 +50,27 @@ def pauses(con: Connection) -> dict[int, Pauses]:
                 sum(idle_ns) / count(distinct process) as idle_ns,
                 sum("end" - start) / count(distinct process) as outside_ns
             from loop_pause
-            anti join (from pause_first_use where compiles) using (loop, process, start)
+            {"semi" if first_use else "anti"} join (from pause_first_use where compiles) using (loop, process, start)
             where between group by loop
         ) p using (loop)
         """
     ).fetchall()
     return {loop: Pauses(*values) for loop, *values in rows}
+
+
+def paused(con: Connection, loop: Loop, most: float, *, first_use: bool = False) -> str:
+    """A clause on pauses between iterations that take more than this part of the time; empty where they do not.
+
+    first_use: those in which code was compiled that had never run before.
+    """
+    found = pauses(con, first_use=first_use).get(loop.id)
+    if found is None or found.share <= most:
+        return ""
+    count = "once" if found.occurrences == 1 else f"{found.occurrences} times"
+    return (
+        f"between its iterations it computed nothing {count}, for {dur(found.idle_ns)} in all: {pct(found.share)} of"
+        " the time from its first iteration to its last"
+    )
 
 
 def qualified(verdict: Verdict, run: Run, settings: Mapping[str, float]) -> Verdict:

@@ -20,6 +20,7 @@ from gpudiag.text.format import base_name, clause, clean, code, dur, pct, plural
 Connection = duckdb.DuckDBPyConnection
 
 WHOLE = "the recorded work"
+_ONLY_MORE = "Whether that returns, only a recording of more iterations tells."
 
 
 def verdict(
@@ -97,15 +98,17 @@ def _of_timeline(
     rest = 1 - recorded_computing(main)
     if main.id in doubts and (main.iteration_ms_unprofiled or rest >= settings["min_share_expected"]):
         given = "the time given" if main.iteration_ms_unprofiled else "the recorded time"
-        text = f"Replaying {where} does not give {given}, so no fix could be priced"
-        return Verdict(
-            state="cannot_tell", text=f"{text}; as recorded, the GPU computes {pct(recorded_computing(main))}.{small}"
-        )
+        text = f"Replaying {where} does not give {given}, so no fix could be priced; as recorded, the GPU computes"
+        return Verdict(state="cannot_tell", text=f"{text} {pct(recorded_computing(main))}.{small}")
     share, enough = steady_computing(run), settings["min_computing_share"]
     if share >= enough and computing(main) >= enough:
-        if paused := _paused(con, main, settings["most_paused_share"]):
-            return Verdict(state="cannot_tell", text=f"{paused}{small}")
-        return Verdict(state="healthy", text=_healthy(con, run, main, settings, minor))
+        most, works = settings["most_paused_share"], f"The GPU computes {pct(computing(main))} of {code(main.name)}"
+        if paused := loop_share.paused(con, main, most):
+            return Verdict(state="cannot_tell", text=f"{works}, but {paused}. {_ONLY_MORE}{small}")
+        text = _healthy(con, run, main, settings, minor)
+        if paused := loop_share.paused(con, main, most, first_use=True):
+            text = f"{text} But {paused}, while code was built that had never run before. {_ONLY_MORE}"
+        return Verdict(state="healthy", text=text)
     worst = (
         main if computing(main) < enough else min(run.loops, key=lambda one: (1 - computing(one)) * -one.share_of_span)
     )
@@ -117,19 +120,6 @@ def _of_timeline(
     longer = iteration_time_check.longer(worst, where, recorded_computing(worst), enough)
     text = longer or f"{only}{_no_fix(worst, settings)}"
     return Verdict(state="cannot_tell", text=f"{text}.{small}")
-
-
-def _paused(con: Connection, loop: Loop, most: float) -> str | None:
-    """A sentence on pauses between iterations that take more than this part of the time; None where they do not."""
-    found = loop_share.pauses(con).get(loop.id)
-    if found is None or found.share <= most:
-        return None
-    count = "once" if found.occurrences == 1 else f"{found.occurrences} times"
-    return (
-        f"The GPU computes {pct(computing(loop))} of {code(loop.name)}, but between its iterations it computed nothing"
-        f" {count}, for {dur(found.idle_ns)} in all: {pct(found.share)} of the time from its first iteration to its"
-        " last. Whether that returns, only a recording of more iterations tells."
-    )
 
 
 def _instead(loop: Loop) -> str:

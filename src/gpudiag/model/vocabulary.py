@@ -129,8 +129,8 @@ LEAVES: Mapping[str, LeafWords] = {
     ),
     "dependency": LeafWords(
         "idle, the work is held up",
-        "it was launched and waited for another stream, device or rank",
-        "waits for another stream, device or rank",
+        "it was launched and waited for another stream, device or rank, or for work that was not recorded",
+        "waits for another stream, device or rank, or for work that was not recorded",
         "idle_launch",
     ),
     "outside": LeafWords("idle at the end", "the loop had submitted its last work", "has no work left", "idle_other"),

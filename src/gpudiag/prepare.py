@@ -90,13 +90,12 @@ def in_a_sentence(paths: Sequence[Path], options: Options) -> Iterator[None]:
         raise GpudiagError(
             f"{names}: holds times or sizes that cannot be, it may be damaged ({reason}); export the report again."
         ) from error
-    except duckdb.InternalException as error:
-        reason = str(error).partition("\n")[0].removeprefix("INTERNAL Error: ")
-        raise GpudiagError(
-            f"{paths[0]}: DuckDB {duckdb.__version__} fails by a fault of its own ({reason}): install another version"
-            " (`pip install --upgrade duckdb`), and report this to gpudiag."
-        ) from error
     except duckdb.Error as error:
+        if fault := database.own_fault(error):
+            raise GpudiagError(
+                f"{paths[0]}: DuckDB {duckdb.__version__} fails by a fault of its own ({fault}): install another"
+                " version (`pip install --upgrade duckdb`), and report this to gpudiag."
+            ) from error
         if database.unreadable(error):
             reason = str(error).partition("\n")[0].rpartition(": ")[2]  # before that it names its own file
             raise unusable(reason) from error

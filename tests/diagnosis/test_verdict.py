@@ -182,8 +182,8 @@ def test_a_pause_to_compile_a_new_kernel_comes_once() -> None:
     case["gpu_op"].append({"name": "norm()", "start": 39_950, "duration": 10})
     verdict = judged(case)[1]
     assert verdict.state == "healthy"
-    assert "But between its iterations it computed nothing once, for 20.0 ms in all: 3" in verdict.text
-    assert "while code was built that had never run before. Whether that returns" in verdict.text
+    assert "But between iterations of `iter` the GPU computed nothing once, for 20.0 ms in all: 3" in verdict.text
+    assert "while code was built that had never run before. Whether such pauses return" in verdict.text
 
 
 def test_what_fired_and_is_small_is_named_where_nothing_else_is() -> None:

@@ -18,10 +18,11 @@ with kernel_name as (
       when contains(text, 'indexing_backward_kernel') then 'gradient'
       when contains(text, 'randperm_handle_duplicate_keys') then 'permutation'
       when contains(text, 'sort_postprocess_kernel') then 'rows'
-      when regexp_matches(text, 'SortKVInPlace|DeviceSegmentedRadixSort') then 'part'
+      when regexp_matches(text, 'radixSortKVInPlace|DeviceSegmentedRadixSort') then 'part'
     end as kind,
     regexp_matches(text, 'scan_innermost_dim<.*plus') as sums,
-    regexp_matches(text, 'RadixSort|SortKVInPlace') as sorts,
+    regexp_matches(text, 'RadixSort|radixSortKVInPlace') as sorts,
+    regexp_matches(text, 'elementwise|[Gg]ather|[Cc]opy') as moves,
     -- numbers that are sorted along, and random keys: as many as the indices
     sorts
       or regexp_matches(
@@ -42,12 +43,11 @@ numbered as (
     o.name,
     o.grid * o.block as threads,
     row_number() over by_time as place,
-    -- of the kernels that come next
-    max(o.grid * o.block) over (
-      by_time rows between 1 following and cast(setting('sort_used_next') as bigint) following
-    ) as next_threads
+    -- of the kernels that come next, where each of their threads works on a few values: no product, no sum of rows
+    case when bool_and(k.moves) over by_next then max(o.grid * o.block) over by_next end as next_threads
   from loop_gpu_op w
   join analysed_gpu_op o on o.id = w.op
+  join kernel_name k on k.id = o.name
   where o.kind = 'kernel'
     and w.stream in (
       select distinct s.stream
@@ -55,7 +55,11 @@ numbered as (
       join kernel_name e on e.id = s.name
       where e.kind is not null
     )
-  window by_time as (partition by w.loop, w.stream order by w.start, w.op)
+  window by_time as (partition by w.loop, w.stream order by w.start, w.op), by_next as (
+    partition by w.loop, w.stream
+    order by w.start, w.op
+    rows between 1 following and cast(setting('sort_used_next') as bigint) following
+  )
 ),
 ordered as (
   select
@@ -84,11 +88,14 @@ part as (
     sums,
     sorted_at,
     prepares,
-    if(sums, 'rows', max(kind) over run) as kind,
+    if(sums, 'rows', coalesce(max(kind) filter (kind <> 'part') over run, max(kind) over run)) as kind,
     bool_or(sorts) over run as sorts,
     place = max(place) over run as is_last,
-    -- one that reads all that was sorted has more threads: each of a sort's works on many values
-    coalesce(arg_max(next_threads, place) over run < max(if(sorts, threads, 0)) over run, false) as uses_few
+    -- a thread of these sorts works on ten values or more, one that moves values on sixteen at most
+    coalesce(
+      arg_max(next_threads, place) over run < setting('sort_used_threads') * max(if(sorts, threads, 0)) over run,
+      false
+    ) as uses_few
   from ordered
   where prepares or kind is not null or sums
   window run as (partition by loop, stream, others)

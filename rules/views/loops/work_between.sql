@@ -4,8 +4,8 @@
 --   process: references process
 --   start: when that iteration ended (ns)
 --   end: when the next one began, of whichever loop (ns)
---   busy_ns: how long kernels and graphs ran that began in it, all together (ns)
---   share: that, over the time that GPUs were busy in the whole recording
+--   busy_ns: how long GPUs were busy in it, the time of several at once counted for each (ns)
+--   share: that, over the same of the whole recording
 --   function: the innermost function of the user's own that nearly all Python samples of the loop's thread in it have
 --   file: the file that this function is in
 create view work_between as
@@ -19,23 +19,37 @@ stretch as (
     i.thread,
     max(i."end") over (partition by i.process order by i.start, i.id) as start,
     lead(i.start) over (partition by i.process order by i.start, i.id) as "end",
-    median(i."end" - i.start) over (partition by i.loop) as iteration_ns
+    -- the others are timed by the host, which may run ahead
+    median(i."end" - i.start) filter (where i.analysed) over (partition by i.loop) as iteration_ns
   from iteration i
   where i.loop in (select id from reported) and i."end" > i.start
 ),
-computed as (
+worked as (
   select
-    s.loop,
-    s.process,
-    s.thread,
-    s.start,
-    s."end",
-    sum(o."end" - o.start)::bigint as busy_ns
+    s.*,
+    o.kind in ('kernel', 'graph') as computes,
+    o.start as since,
+    least(o."end", s."end") as until,
+    max(o."end") over (
+      partition by s.process, s.start, o.device
+      order by o.start, o."end"
+      rows between unbounded preceding and 1 preceding
+    ) as reached
   from gpu_op o
   asof join (from stretch where "end" - start > iteration_ns) s on o.process = s.process and s.start <= o.start
-  where o.kind in ('kernel', 'graph') and o.start < s."end"
-  group by s.loop, s.process, s.thread, s.start, s."end", s.iteration_ns
-  having sum(o."end" - o.start) > s.iteration_ns
+  where o.start < s."end"
+),
+computed as (
+  select
+    loop,
+    process,
+    thread,
+    start,
+    "end",
+    sum(greatest(0, until - greatest(since, coalesce(reached, since))))::bigint as busy_ns
+  from worked
+  group by loop, process, thread, start, "end", iteration_ns
+  having sum(until - since) filter (computes) > iteration_ns
 ),
 sampled as (
   select

@@ -38,6 +38,8 @@ def hint(rule: Rule, con: Connection, *, expected: bool) -> str:
             for name in list(values)[:_PARAMS]
             if (edge := _edge(rule, con, values, name, fires))
         ]
+    except duckdb.InternalException:
+        raise
     except duckdb.Error:
         return ""
     if not values:

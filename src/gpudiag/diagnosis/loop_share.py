@@ -68,7 +68,7 @@ def paused(con: Connection, loop: Loop, most: float, *, first_use: bool = False)
         return ""
     count = "once" if found.occurrences == 1 else f"{found.occurrences} times"
     return (
-        f"between its iterations it computed nothing {count}, for {dur(found.idle_ns)} in all: {pct(found.share)} of"
+        f"computed nothing {count}, for {dur(found.idle_ns)} in all: {pct(found.share)} of"
         " the time from its first iteration to its last"
     )
 

@@ -20,7 +20,7 @@ from gpudiag.text.format import base_name, clause, clean, code, dur, pct, plural
 Connection = duckdb.DuckDBPyConnection
 
 WHOLE = "the recorded work"
-_ONLY_MORE = "Whether that returns, only a recording of more iterations tells."
+_ONLY_MORE = "Whether such pauses return, only a recording of more iterations tells."
 
 
 def verdict(
@@ -104,10 +104,13 @@ def _of_timeline(
     if share >= enough and computing(main) >= enough:
         most, works = settings["most_paused_share"], f"The GPU computes {pct(computing(main))} of {code(main.name)}"
         if paused := loop_share.paused(con, main, most):
-            return Verdict(state="cannot_tell", text=f"{works}, but {paused}. {_ONLY_MORE}{small}")
+            return Verdict(
+                state="cannot_tell", text=f"{works}, but between its iterations it {paused}. {_ONLY_MORE}{small}"
+            )
         text = _healthy(con, run, main, settings, minor)
         if paused := loop_share.paused(con, main, most, first_use=True):
-            text = f"{text} But {paused}, while code was built that had never run before. {_ONLY_MORE}"
+            building = "while code was built that had never run before"
+            text = f"{text} But between iterations of {code(main.name)} the GPU {paused}, {building}. {_ONLY_MORE}"
         return Verdict(state="healthy", text=text)
     worst = (
         main if computing(main) < enough else min(run.loops, key=lambda one: (1 - computing(one)) * -one.share_of_span)

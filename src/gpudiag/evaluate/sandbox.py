@@ -153,7 +153,7 @@ def answer(megabytes: int, work: Callable[[], sandbox_worker.Answer]) -> sandbox
         return {"refused": str(problem)}
     except duckdb.OutOfMemoryException:
         return {"refused": f"was stopped: it needed more than {megabytes} MB of memory", "spent": True}
-    except duckdb.FatalException as error:
+    except (duckdb.FatalException, duckdb.InternalException) as error:
         return {"refused": f"failed: {first_line(error)}", "spent": True}
     except (duckdb.Error, ArithmeticError, ValueError) as error:  # Python knows no year 294247
         return {"refused": f"failed: {first_line(error)}"}

@@ -79,8 +79,9 @@ def _ingest(path: Path, con: duckdb.DuckDBPyConnection, workdir: Path, say: Say)
         derived.write(con)
     # SQLite quotes what it stumbles over, and Python fails on it where that is not UTF-8.
     except (duckdb.Error, sqlite3.Error, adbc_driver_manager.Error, UnicodeDecodeError) as error:
-        if isinstance(error, duckdb.OutOfMemoryException) or "Could not write" in str(error):
-            raise  # the store's memory or disk is full, which is no fault of the capture's
+        full = isinstance(error, duckdb.OutOfMemoryException) or "Could not write" in str(error)
+        if full or isinstance(error, duckdb.InternalException):
+            raise  # the store's memory or disk is full, or DuckDB at fault, which is no fault of the capture's
         if _NO_MEMORY.search(str(_first(error))):
             raise MemoryError from error
         reason = " ".join(str(_first(error)).split("\n\n")[0].split())

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpudiag.loops.iteration_bounds import Bounds, Found, Ints, Iterations, Settings
-from gpudiag.loops.period.submissions import loading
+from gpudiag.loops.period.further import loading
 
 Connection = duckdb.DuckDBPyConnection
 

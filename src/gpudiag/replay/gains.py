@@ -72,9 +72,12 @@ class GainCalculator:
             if item.bounded and item.model.computing is not None:  # other stretches may lose more by it
                 least = 1 - item.part(claim)
                 item.price = replace(item.price, low=min(item.price.low, least), proven=min(item.proven, least))
-            least_kind = rule.price is not None and rule.price.kind == "lower_bound"
-            gate = self.settings["min_share_expected"]
-            item.hardly_proven = least_kind and 1 - item.proven < gate <= 1 - item.price.expected
+            if rule.price and rule.price.kind == "lower_bound":
+                gate = self.settings["min_share_expected"]
+                item.hardly_proven = 1 - item.proven < gate <= 1 - item.price.expected
+            if rule.price and item.hardly_proven:
+                usual = rule.price.model_copy(update={"kind": "expected"})
+                item.price = estimate.price(item.model, rule.model_copy(update={"price": usual}), item.chosen)
         return item
 
     def of_remedies(self, item: PricedFinding) -> dict[str, RemedyGain]:

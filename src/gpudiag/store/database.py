@@ -24,6 +24,7 @@ _VIEW = re.compile(r"((?:^[ \t]*--[^\n]*\n)*)^create\s+(?:or\s+replace\s+)?(view
 _NO_NAMES = re.compile(r"--[^\n]*|'[^']*'")  # comments and texts name no view
 _WORD = re.compile(r"\w+")
 _MATERIALISED = re.compile(r"^[ \t]*--[ \t]*materialised:", re.M)
+_FIRST_FAULT = re.compile(r'Original error: "(.*)"', re.S)
 _SETTING = re.compile(r"\bsetting\('(\w+)'\)")
 
 
@@ -264,8 +265,19 @@ def reopen(path: str, *, memory: int | None = None, spill: str | None = None) ->
     return con
 
 
+def own_fault(error: Exception) -> str:
+    """Return what DuckDB says of a fault of its own, after which it answers nothing more; empty for other errors."""
+    text = str(error).partition("\n\n")[0]
+    if isinstance(error, duckdb.InternalException):
+        return text.removeprefix("INTERNAL Error: ")
+    first = _FIRST_FAULT.search(text) if isinstance(error, duckdb.FatalException) else None
+    return first[1] if first and "IO Error" not in first[1] and "Could not write" not in first[1] else ""
+
+
 def unreadable(error: duckdb.Error) -> bool:
     """Return whether the store's file is at fault: damaged, gone, or on a disk that is full."""
+    if own_fault(error):
+        return False
     # What DuckDB says of a block whose checksum is wrong has no class of its own, and a full disk may fail a commit.
     known = isinstance(error, duckdb.IOException | duckdb.FatalException)
     return known or type(error) is duckdb.Error or "Could not write" in str(error)

@@ -655,7 +655,17 @@ def test_what_set_up_a_long_run_hides_no_iteration(monkeypatch: pytest.MonkeyPat
         ("graph: step", ["draw", "join"], 22),  # which take a tenth of the time
         ("graph: step", [BATCH, "tiny draw"], 22),  # an input for all of them
         ("graph: step", ["tiny draw", FRAME], 22),  # an array as the result of all
+        ("graph: step", ["tiny draw", "memcpy:device_to_host"], 1),  # a log line every so many steps
     ],
 )
 def test_one_graph_over_and_over_is_the_iteration(graph: str, around: list[str], apart: int) -> None:
     assert min(distances([*around, *[graph] * 20] * 40)) == apart
+
+
+def test_a_solver_of_one_graph_ends_with_a_value_read_back() -> None:
+    run = [
+        name
+        for step in range(40)
+        for name in ("tiny draw", *["graph: step"] * (20 + step % 7), "memcpy:device_to_host")
+    ]
+    assert min(distances(run)) >= 22

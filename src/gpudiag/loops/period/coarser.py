@@ -83,8 +83,10 @@ def _is_beside(outer: Division, finer: list[Division], events: Submissions, sett
 
 def _repeats_graph(outer: Division, finer: list[Division], events: Submissions, settings: Settings) -> bool:
     """Return whether a level launches one graph many times, and adds next to no time to that: a step that a framework
-    recorded, points that are drawn anew every so many steps. The launches share no input, and are for no array.
+    recorded, points that are drawn anew every so many steps. The launches share no input, and are for no array. A value
+    that is read back after now more launches, now fewer, ends a solver's iterations.
     """
+    back = np.array([COPY_BACK in name for name in events.names])
     for inner in finer:
         few = inner.count < settings["loop_check_every_few"] * outer.count
         if few or not events.same_graph[inner.content > 0].any() or not holds_most(inner, outer, events, settings):
@@ -93,7 +95,9 @@ def _repeats_graph(outer: Division, finer: list[Division], events: Submissions, 
             outer.part_with(at) >= settings["loop_alike_share"] > inner.part_with(at)
             for at in (events.fed, events.results)
         )
-        if not shared and _shares(added(inner, outer), outer, events)[1] <= settings["loop_negligible"]:
+        new, held = added(inner, outer), np.diff(np.searchsorted(inner.begins, outer.begins))
+        solves = new[back].any() and np.bincount(held).max() < settings["most_share"] * len(held)
+        if not (shared or solves) and _shares(new, outer, events)[1] <= settings["loop_negligible"]:
             return True
     return False
 

@@ -106,7 +106,7 @@ def _all(con: Connection, process: int, events: Submissions, main: Repetition, s
             if further.joined(one, loops, events, settings):
                 left += further.left(events, one, settings)
                 break
-    return further.steady(loops, submissions.loading(con, process), settings) if len(loops) > 1 else loops
+    return further.steady(loops, further.loading(con, process), settings) if len(loops) > 1 else loops
 
 
 def _threads(con: Connection, process: int) -> int:

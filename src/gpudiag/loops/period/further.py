@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+import duckdb
 import numpy as np
 
 from gpudiag.loops.iteration_bounds import Bounds, Ints, Settings
@@ -166,6 +167,18 @@ def _prepares(found: Parts, later: Parts, loading: Ints, settings: Settings) -> 
         return False
     times_one = len(timed) == 1 and timed < used
     return times_one or (_loads(found.bounds, loading) and not _loads(later.bounds, loading))
+
+
+def loading(con: duckdb.DuckDBPyConnection, process: int) -> Ints:
+    """Return when calls of a process that load or build code began (ns), ascending."""
+    return np.asarray(
+        con.execute(
+            "select a.start from api_call a join name n on n.id = a.name"
+            " where a.process = ? and api_kind(n.text) = 'load' order by 1",
+            [process],
+        ).fetchnumpy()["start"],
+        dtype=np.int64,
+    )
 
 
 def _loads(bounds: Bounds, loading: Ints) -> bool:

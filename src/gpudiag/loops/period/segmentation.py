@@ -38,7 +38,9 @@ def iterations(events: Submissions, settings: Settings) -> Iterator[Division]:
         if not level:
             return
         likeliest = first_begun(level, sample, settings)
-        best = likeliest if sample is events else _of_whole(likeliest, level, events, settings)
+        best: Division | None = likeliest
+        if sample is not events:
+            likeliest, best = _of_whole(likeliest, level, events, settings)
         if best:
             best = replace(best, repeats=repeats(likeliest, found, sample, settings))
             within = _from_pause_to_pause(_within(best, events, settings), events, settings)
@@ -46,18 +48,16 @@ def iterations(events: Submissions, settings: Settings) -> Iterator[Division]:
         found = [one for one in found if one not in level]
 
 
-def _of_whole(likeliest: Division, level: list[Division], events: Submissions, settings: Settings) -> Division | None:
-    """The likeliest division of a stretch over the whole run, or the next of its level that divides that into segments
-    alike: what marks an iteration may have set up the run thousands of times.
+def _of_whole(
+    likeliest: Division, level: list[Division], events: Submissions, settings: Settings
+) -> tuple[Division, Division | None]:
+    """The likeliest division of a stretch, and the same of the whole run; or the next of its level that divides that
+    into segments alike: what marks an iteration may have set up the run thousands of times.
     """
-    others = sorted((one for one in level if one is not likeliest), key=lambda one: -one.quality)
-    first = None
-    for one in (likeliest, *others):
-        judged = _judged(events, one.marker, one.marker.positions(events), settings)
-        if judged and judged.alike >= settings["loop_alike_share"] and judged.coverage >= settings["min_coverage"]:
-            return judged
-        first = first or judged
-    return first
+    others = sorted((one for one in level if one is not likeliest), key=lambda one: -one.quality)[:_OF_ONE_COUNT]
+    tried = [(one, _judged(events, one.marker, one.marker.positions(events), settings)) for one in (likeliest, *others)]
+    alike, held = settings["loop_alike_share"], settings["min_coverage"]
+    return next((two for two in tried if two[1] and two[1].alike >= alike and two[1].coverage >= held), tried[0])
 
 
 def _without_stump(division: Division, operations: int, settings: Settings) -> Division:

@@ -58,7 +58,7 @@ class Submissions:
     calls: dict[str, Ints]
     """Calls that wait or allocate, by thread and name → the operations that come next, ascending."""
     same_graph: NDArray[np.bool_]
-    """Whether each kind is the launch of a graph, nearly always of the same as before."""
+    """Whether each kind is the launch of one graph, or of one after another."""
 
     def __len__(self) -> int:
         return len(self.start)
@@ -159,9 +159,14 @@ def read(con: Connection, process: int, settings: Settings, *, by_thread: bool =
 
 
 def _again(graphs: Ints, settings: Settings) -> bool:
-    """Return whether nearly each launch is of the same graph as the one before. graphs: their ids, -1 for none."""
-    again = (np.diff(graphs) == 0) & (graphs[1:] >= 0)
-    return bool(again.any() and again.mean() >= settings["loop_alike_share"])
+    """Return whether nearly all launches are of one graph, or of one after another, as where one is recorded anew.
+
+    graphs: the id of each launch, -1 for none.
+    """
+    ids, times = np.unique(graphs[graphs >= 0], return_counts=True)
+    often = graphs[np.isin(graphs, ids[times >= settings["loop_often"]])]
+    alternate = np.count_nonzero(np.diff(often)) >= len(np.unique(often))
+    return not alternate and len(often) >= settings["loop_alike_share"] * len(graphs)
 
 
 def _arrays(moved: Ints, kind: Ints, copies: NDArray[np.bool_], settings: Settings) -> tuple[Ints, Ints]:
@@ -286,15 +291,3 @@ def _calls(con: Connection, process: int, start: Ints, thread: Ints) -> dict[str
         following = np.unique(np.searchsorted(start, np.array(starts, dtype=np.int64)))
         found[name] = following[following < len(start)]
     return found
-
-
-def loading(con: Connection, process: int) -> Ints:
-    """Return when calls of a process that load or build code began (ns), ascending."""
-    return np.asarray(
-        con.execute(
-            "select a.start from api_call a join name n on n.id = a.name"
-            " where a.process = ? and api_kind(n.text) = 'load' order by 1",
-            [process],
-        ).fetchnumpy()["start"],
-        dtype=np.int64,
-    )

@@ -129,7 +129,9 @@ def test_an_export_without_gpu_work_says_why_it_cannot_tell(export: Path, tmp_pa
 
 def test_a_fault_of_the_database_is_said_in_a_sentence(export: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object) -> None:
-        raise duckdb.InternalException("INTERNAL Error: a dictionary changed\n\nStack Trace: …")
+        raise duckdb.InternalException(
+            "INTERNAL Error: a dictionary changed\nThis is a fault within DuckDB.\n\nStack Trace: …"
+        )
 
     monkeypatch.setattr("gpudiag.evaluate.engine.query.run", fails)
     with pytest.raises(GpudiagError) as raised:

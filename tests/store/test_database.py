@@ -126,3 +126,29 @@ def test_macros_are_created_after_those_that_they_call() -> None:
     circle = "create macro one(x) as two(x);\ncreate macro two(x) as one(x);"
     with pytest.raises(GpudiagError, match=r"^circle\.sql: macros refer to one another in a circle\.$"):
         database.load_views(con, [("circle.sql", circle)])
+
+
+@pytest.mark.parametrize(
+    ("error", "fault", "of_file"),
+    [
+        (
+            duckdb.InternalException("INTERNAL Error: a dictionary changed\nThis error …\n\nStack Trace:\n"),
+            "a dictionary changed",
+            False,
+        ),
+        (
+            duckdb.FatalException('FATAL Error: Failed: invalidated.\nOriginal error: "a dictionary changed\n\nStack"'),
+            "a dictionary changed",
+            False,
+        ),
+        (
+            duckdb.FatalException('FATAL Error: Failed: invalidated.\nOriginal error: "IO Error: No space left"'),
+            "",
+            True,
+        ),
+        (duckdb.IOException("IO Error: No space left"), "", True),
+        (duckdb.BinderException("Binder Error: no such column"), "", False),
+    ],
+)
+def test_a_fault_of_the_database_is_not_the_disks(error: duckdb.Error, fault: str, of_file: bool) -> None:
+    assert (database.own_fault(error), database.unreadable(error)) == (fault, of_file)

@@ -22,7 +22,8 @@ with kernel_name as (
     end as kind,
     regexp_matches(text, 'scan_innermost_dim<.*plus') as sums,
     regexp_matches(text, 'RadixSort|radixSortKVInPlace') as sorts,
-    regexp_matches(text, 'elementwise|[Gg]ather|[Cc]opy') as moves,
+    regexp_matches(text, 'elementwise|[Gg]ather|[Cc]opy')
+      and not regexp_matches(text, '(?i)nccl|cutlass|cute::|gemm|triton_(red|per)_|grid_stride|CatArray') as moves,
     -- numbers that are sorted along, and random keys: as many as the indices
     sorts
       or regexp_matches(
@@ -93,7 +94,7 @@ part as (
     place = max(place) over run as is_last,
     -- a thread of these sorts works on ten values or more, one that moves values on sixteen at most
     coalesce(
-      arg_max(next_threads, place) over run < setting('sort_used_threads') * max(if(sorts, threads, 0)) over run,
+      arg_max_null(next_threads, place) over run < setting('sort_used_threads') * max(if(sorts, threads, 0)) over run,
       false
     ) as uses_few
   from ordered

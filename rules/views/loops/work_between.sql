@@ -27,6 +27,7 @@ stretch as (
 worked as (
   select
     s.*,
+    o.device,
     o.kind in ('kernel', 'graph') as computes,
     o.start as since,
     least(o."end", s."end") as until,
@@ -34,7 +35,12 @@ worked as (
       partition by s.process, s.start, o.device
       order by o.start, o."end"
       rows between unbounded preceding and 1 preceding
-    ) as reached
+    ) as reached,
+    max(if(o.kind in ('kernel', 'graph'), o."end", null)) over (
+      partition by s.process, s.start, o.device
+      order by o.start, o."end"
+      rows between unbounded preceding and 1 preceding
+    ) as computed_until
   from gpu_op o
   asof join (from stretch where "end" - start > iteration_ns) s on o.process = s.process and s.start <= o.start
   where o.start < s."end"
@@ -49,7 +55,8 @@ computed as (
     sum(greatest(0, until - greatest(since, coalesce(reached, since))))::bigint as busy_ns
   from worked
   group by loop, process, thread, start, "end", iteration_ns
-  having sum(until - since) filter (computes) > iteration_ns
+  having sum(greatest(0, until - greatest(since, coalesce(computed_until, since)))) filter (computes) > iteration_ns
+    * count(distinct device) filter (computes)
 ),
 sampled as (
   select

@@ -59,7 +59,8 @@ def pauses(con: Connection, *, first_use: bool = False) -> dict[int, Pauses]:
 
 
 def paused(con: Connection, loop: Loop, most: float, *, first_use: bool = False) -> str:
-    """A clause on pauses between iterations that take more than this part of the time; empty where they do not.
+    """What the GPU did in pauses between iterations that take more than this part of the time, for a sentence about it;
+    empty where they do not.
 
     first_use: those in which code was compiled that had never run before.
     """
@@ -69,7 +70,7 @@ def paused(con: Connection, loop: Loop, most: float, *, first_use: bool = False)
     count = "once" if found.occurrences == 1 else f"{found.occurrences} times"
     return (
         f"computed nothing {count}, for {dur(found.idle_ns)} in all: {pct(found.share)} of"
-        " the time from its first iteration to its last"
+        " the time from the first iteration to the last"
     )
 
 

@@ -24,7 +24,7 @@ _VIEW = re.compile(r"((?:^[ \t]*--[^\n]*\n)*)^create\s+(?:or\s+replace\s+)?(view
 _NO_NAMES = re.compile(r"--[^\n]*|'[^']*'")  # comments and texts name no view
 _WORD = re.compile(r"\w+")
 _MATERIALISED = re.compile(r"^[ \t]*--[ \t]*materialised:", re.M)
-_FIRST_FAULT = re.compile(r'Original error: "(.*)"', re.S)
+_FIRST_FAULT = re.compile(r'Original error: "([^"\n]*)')
 _SETTING = re.compile(r"\bsetting\('(\w+)'\)")
 
 
@@ -267,11 +267,11 @@ def reopen(path: str, *, memory: int | None = None, spill: str | None = None) ->
 
 def own_fault(error: Exception) -> str:
     """Return what DuckDB says of a fault of its own, after which it answers nothing more; empty for other errors."""
-    text = str(error).partition("\n\n")[0]
+    text = str(error)
     if isinstance(error, duckdb.InternalException):
-        return text.removeprefix("INTERNAL Error: ")
+        return text.partition("\n")[0].removeprefix("INTERNAL Error: ")
     first = _FIRST_FAULT.search(text) if isinstance(error, duckdb.FatalException) else None
-    return first[1] if first and "IO Error" not in first[1] and "Could not write" not in first[1] else ""
+    return first[1] if first and "IO Error" not in text and "Could not write" not in text else ""
 
 
 def unreadable(error: duckdb.Error) -> bool:

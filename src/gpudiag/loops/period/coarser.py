@@ -84,7 +84,7 @@ def _is_beside(outer: Division, finer: list[Division], events: Submissions, sett
 def _repeats_graph(outer: Division, finer: list[Division], events: Submissions, settings: Settings) -> bool:
     """Return whether a level launches one graph many times, and adds next to no time to that: a step that a framework
     recorded, points that are drawn anew every so many steps. The launches share no input, and are for no array. A value
-    that is read back after now more launches, now fewer, ends a solver's iterations.
+    that is read back after now more launches, now fewer, ends a solver's iterations; or is logged every second.
     """
     back = np.array([COPY_BACK in name for name in events.names])
     for inner in finer:

@@ -166,7 +166,8 @@ def _again(graphs: Ints, settings: Settings) -> bool:
     ids, times = np.unique(graphs[graphs >= 0], return_counts=True)
     often = graphs[np.isin(graphs, ids[times >= settings["loop_often"]])]
     alternate = np.count_nonzero(np.diff(often)) >= len(np.unique(often))
-    return not alternate and len(often) >= settings["loop_alike_share"] * len(graphs)
+    most = times.max(initial=0) if alternate else len(often)
+    return bool(0 < most >= settings["loop_alike_share"] * len(graphs))
 
 
 def _arrays(moved: Ints, kind: Ints, copies: NDArray[np.bool_], settings: Settings) -> tuple[Ints, Ints]:

@@ -59,8 +59,8 @@ def pauses(con: Connection, *, first_use: bool = False) -> dict[int, Pauses]:
 
 
 def paused(con: Connection, loop: Loop, most: float, *, first_use: bool = False) -> str:
-    """What the GPU did in pauses between iterations that take more than this part of the time, for a sentence about it;
-    empty where they do not.
+    """A predicate for the GPU, on pauses between iterations that take more than this part of the time; empty where they
+    do not.
 
     first_use: those in which code was compiled that had never run before.
     """

@@ -15,8 +15,24 @@ from gpudiag.model import Loop
 from gpudiag.replay import bounds, estimate
 from gpudiag.replay.estimate import Estimate
 from gpudiag.replay.gains import GainCalculator, gain
+from gpudiag.replay.priced_finding import PricedFinding
 from replaying import rule
 from timelines import library
+
+
+def priced(
+    monkeypatch: pytest.MonkeyPatch, price: dict[str, Any], estimated: Estimate, claimed: float, computing: float | None
+) -> PricedFinding:
+    """A finding in a loop of 1 ms, priced by a stand-in for the replay. claimed: the part of the loop it claims."""
+    loop = Loop(id=0, name="step", source="period", iterations=9, iteration_ms=1.0, share_of_span=1.0)
+    wanted = rule((price.get("high") or price["expected"])[0])
+    wanted = type(wanted).model_validate({**wanted.model_dump(by_alias=True, exclude_none=True), "price": price})
+    stretch = SimpleNamespace(computing=computing, select=lambda _rule, _rows: [object()])
+    monkeypatch.setattr(GainCalculator, "model", lambda _self, _loop: (stretch, None))
+    monkeypatch.setattr(bounds, "claim", lambda *_: {"interval:1": claimed * 1e6})
+    monkeypatch.setattr(estimate, "price", lambda *_: estimated)
+    with duckdb.connect() as con:
+        return GainCalculator(con, library().setting_values, [loop]).item(wanted, [{price["on"]: [1]}], loop, 1e6)
 
 
 @pytest.mark.parametrize(("computing", "left"), [(None, 0.94), (0.9, 0.7)])
@@ -24,16 +40,8 @@ def test_a_bound_holds_for_other_stretches_than_the_replayed_one(
     computing: float | None, left: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Workers that fall behind now and then starve one stretch of iterations and not the next."""
-    loop = Loop(id=0, name="step", source="period", iterations=9, iteration_ms=1.0, share_of_span=1.0)
-    wanted = rule("to_workers")
     price: dict[str, Any] = {"kind": "upper_bound", "on": "api_calls", "high": ("to_workers",)}
-    wanted = type(wanted).model_validate({**wanted.model_dump(by_alias=True, exclude_none=True), "price": price})
-    stretch = SimpleNamespace(computing=computing, select=lambda _rule, _rows: [object()])
-    monkeypatch.setattr(GainCalculator, "model", lambda _self, _loop: (stretch, None))
-    monkeypatch.setattr(bounds, "claim", lambda *_: {"interval:1": 0.3e6})
-    monkeypatch.setattr(estimate, "price", lambda *_: Estimate(0.95, 0.94, 1.0, 0.94))
-    with duckdb.connect() as con:
-        item = GainCalculator(con, library().setting_values, [loop]).item(wanted, [{"api_calls": [1]}], loop, 1e6)
+    item = priced(monkeypatch, price, Estimate(0.95, 0.94, 1.0, 0.94), 0.3, computing)
     assert item.proven == pytest.approx(left)
     assert item.own_share == pytest.approx(1 - left)
 
@@ -45,17 +53,8 @@ def test_a_least_gain_of_next_to_nothing_is_an_expected_one(
     longest: float, kind: str, range_ms: tuple[float, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the profiler may have slowed the host, nearly nothing is proven; what is expected says more."""
-    loop = Loop(id=0, name="step", source="period", iterations=9, iteration_ms=1.0, share_of_span=1.0)
-    wanted = rule("remove_kernel")
     price: dict[str, Any] = {"kind": "lower_bound", "on": "gpu_ops", "expected": ("remove_kernel",)}
-    wanted = type(wanted).model_validate({**wanted.model_dump(by_alias=True, exclude_none=True), "price": price})
-    stretch = SimpleNamespace(computing=None, select=lambda _rule, _rows: [object()])
-    monkeypatch.setattr(GainCalculator, "model", lambda _self, _loop: (stretch, None))
-    monkeypatch.setattr(bounds, "claim", lambda *_: {"interval:1": 0.1e6})
-    monkeypatch.setattr(estimate, "price", lambda *_: Estimate(0.9, 0.85, 1.0, longest))
-    with duckdb.connect() as con:
-        item = GainCalculator(con, library().setting_values, [loop]).item(wanted, [{"gpu_ops": [1]}], loop, 1e6)
-    found = gain(item, 0.9)
+    found = gain(priced(monkeypatch, price, Estimate(0.9, 0.85, 1.0, longest), 0.1, None), 0.9)
     assert (found.kind, (found.low_ms, found.high_ms)) == (kind, pytest.approx(range_ms))
 
 

@@ -31,19 +31,16 @@ worked as (
     o.kind in ('kernel', 'graph') as computes,
     o.start as since,
     least(o."end", s."end") as until,
-    max(o."end") over (
-      partition by s.process, s.start, o.device
-      order by o.start, o."end"
-      rows between unbounded preceding and 1 preceding
-    ) as reached,
-    max(if(o.kind in ('kernel', 'graph'), o."end", null)) over (
-      partition by s.process, s.start, o.device
-      order by o.start, o."end"
-      rows between unbounded preceding and 1 preceding
-    ) as computed_until
+    max(o."end") over earlier as reached,
+    max(if(o.kind in ('kernel', 'graph'), o."end", null)) over earlier as computed_until
   from gpu_op o
   asof join (from stretch where "end" - start > iteration_ns) s on o.process = s.process and s.start <= o.start
   where o.start < s."end"
+  window earlier as (
+    partition by s.process, s.start, o.device
+    order by o.start, o."end"
+    rows between unbounded preceding and 1 preceding
+  )
 ),
 computed as (
   select

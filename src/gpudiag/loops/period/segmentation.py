@@ -55,9 +55,13 @@ def _of_whole(
     into segments alike: what marks an iteration may have set up the run thousands of times.
     """
     others = sorted((one for one in level if one is not likeliest), key=lambda one: -one.quality)[:_OF_ONE_COUNT]
-    tried = [(one, _judged(events, one.marker, one.marker.positions(events), settings)) for one in (likeliest, *others)]
-    alike, held = settings["loop_alike_share"], settings["min_coverage"]
-    return next((two for two in tried if two[1] and two[1].alike >= alike and two[1].coverage >= held), tried[0])
+    first: Division | None = None
+    for one in (likeliest, *others):
+        judged = _judged(events, one.marker, one.marker.positions(events), settings)
+        if judged and judged.alike >= settings["loop_alike_share"] and judged.coverage >= settings["min_coverage"]:
+            return one, judged
+        first = judged if one is likeliest else first
+    return likeliest, first
 
 
 def _without_stump(division: Division, operations: int, settings: Settings) -> Division:

@@ -154,11 +154,13 @@ def read(con: Connection, process: int, settings: Settings, *, by_thread: bool =
         tuple(updates for _, _, _, updates in named),
         *_arrays(moved, kind, copies, settings),
         _calls(con, process, start, thread),
-        np.array([row[1] == GRAPH and _again(graph[kind == at], settings) for at, row in enumerate(named)], dtype=bool),
+        np.array(
+            [row[1] == GRAPH and _of_one_graph(graph[kind == at], settings) for at, row in enumerate(named)], dtype=bool
+        ),
     )
 
 
-def _again(graphs: Ints, settings: Settings) -> bool:
+def _of_one_graph(graphs: Ints, settings: Settings) -> bool:
     """Return whether nearly all launches are of one graph, or of one after another, as where one is recorded anew.
 
     graphs: the id of each launch, -1 for none.

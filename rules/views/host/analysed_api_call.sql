@@ -1,4 +1,5 @@
--- An outermost CUDA call that began before the last steady_interval's end. Columns as in api_call.
+-- An outermost CUDA call that began in a steady_interval or between two, or that started an analysed operation. Columns
+-- as in api_call.
 -- JAX copies results by threads of its own, which sleep until the thread that runs Python asks them. Their calls count
 -- as
 -- calls of that thread where it makes none itself: it waits, and what comes before and after them is its own work.
@@ -11,7 +12,14 @@
 --   name: references name
 --   recorded_before: Python functions and operators recorded since the call before it, 0 where none are
 create view analysed_api_call as
-with outermost as (
+with bound as (
+  select
+    least(min(start), (select min(a.start) from api_call a where a.id in (select api_call from analysed_gpu_op)))
+      as first,
+    max("end") as last
+  from steady_interval
+),
+outermost as (
   select
     id,
     start,
@@ -21,7 +29,7 @@ with outermost as (
     name,
     coalesce(recorded_before, 0) as recorded_before
   from api_call
-  where parent is null and start < (select max("end") from steady_interval)
+  where parent is null and start >= (select first from bound) and start < (select last from bound)
 ),
 calling as (
   select

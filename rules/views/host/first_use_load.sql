@@ -31,14 +31,21 @@ bounded as (
   from loading l
   join iteration i on i.id = l.iteration
 ),
+first_op as (
+  select
+    process,
+    min(start) as start,
+    arg_min_null(api_call, start) as api_call
+  from gpu_op
+  where kind = 'kernel' and process in (select process from bounded)
+  group by process, name
+),
 first_launch as (
   select
     o.process,
-    min(coalesce(a.start, o.start)) as time
-  from gpu_op o
+    coalesce(a.start, o.start) as time
+  from first_op o
   left join api_call a on a.id = o.api_call
-  where o.kind = 'kernel'
-  group by o.process, o.name
 ),
 -- the next kernel that was not launched before is the one that the code was loaded for
 needed as (

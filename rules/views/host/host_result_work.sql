@@ -32,8 +32,7 @@ numbered as (
     id,
     thread,
     seq,
-    count(*)
-      filter (kind in ('launch', 'graph_launch'))
+    count_if(kind in ('launch', 'graph_launch'))
       over (partition by thread order by seq rows between unbounded preceding and 1 preceding)
       as launches
   from call

@@ -19,7 +19,7 @@ with called as (
     "end",
     kind,
     name,
-    count(*) filter (queues_host_function(name)) over (partition by thread order by seq) as functions
+    count_if(queues_host_function(name)) over (partition by thread order by seq) as functions
   from call
   where loop in (select loop from pool_request)
 ),

@@ -19,9 +19,7 @@ with step as (
     thread,
     seq,
     kind,
-    count(*) filter (
-      kind in ('launch', 'graph_launch', 'copy', 'alloc')
-    ) over (partition by thread order by seq) as burst
+    count_if(kind in ('launch', 'graph_launch', 'copy', 'alloc')) over (partition by thread order by seq) as burst
   from call
   where loop in (select loop from call where kind = 'free')
     and exists (from framework_seen where framework in ('pytorch', 'cupy', 'jax'))

@@ -105,7 +105,7 @@ stretched as (
     kind in ('launch', 'graph_launch', 'copy', 'set', 'sync')
       and not constants
       and not (regexp_matches(name, '^(cudaDevice|cuCtx)Synchronize') and ns < setting('host_work_ns')) as ends,
-    count(*) filter (ends) over (partition by thread order by seq) as stretch
+    count_if(ends) over (partition by thread order by seq) as stretch
   from followed
 ),
 remade as (

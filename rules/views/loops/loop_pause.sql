@@ -70,6 +70,13 @@ long as (
   from numbered
   where next_loop = loop and next_start - "end" > 2 * iteration_ns
 ),
+-- stretches of time of which some are near a pause: what lies in no such stretch is left out before it is sorted
+width as (
+  select cast(greatest(median("end" - start), max("end" - start) // 1000, 1) as bigint) as ns from long
+),
+near as (
+  select distinct unnest(range(start // ns, "end" // ns + 1)) as stretch from long, width
+),
 -- the GPU computing, or the profiler; copies of a checkpoint are part of what the pause costs
 busy as (
   select
@@ -103,7 +110,10 @@ busy as (
         "end",
         true as computes
       from gpu_op
-      where process in (select process from long) and kind in ('kernel', 'graph') and "end" > start
+      where process in (select process from long)
+        and kind in ('kernel', 'graph')
+        and "end" > start
+        and start // (select ns from width) in (select stretch from near)
       union all
       select
         p.process,
@@ -134,6 +144,7 @@ copied as (
     from gpu_op
     where process in (select process from long)
       and "end" > start
+      and start // (select ns from width) in (select stretch from near)
       and kind = 'memcpy'
       and copy_kind in ('host_to_device', 'device_to_host')
   ) c
@@ -154,7 +165,7 @@ called as (
       start,
       "end"
     from os_call
-    where thread in (select thread from long)
+    where thread in (select thread from long) and start // (select ns from width) in (select stretch from near)
   ) w
   asof join long l on w.thread = l.thread and l.start <= w.start
   where w.start < l."end"

@@ -18,11 +18,33 @@ stretch as (
     i.process,
     i.thread,
     max(i."end") over (partition by i.process order by i.start, i.id) as start,
-    lead(i.start) over (partition by i.process order by i.start, i.id) as "end",
-    -- the others are timed by the host, which may run ahead
-    median(i."end" - i.start) filter (where i.analysed) over (partition by i.loop) as iteration_ns
+    lead(i.start) over (partition by i.process order by i.start, i.id) as "end"
   from iteration i
   where i.loop in (select id from reported) and i."end" > i.start
+),
+-- iterations that are not analysed are timed by the host, which may run ahead
+typical as (
+  select
+    loop,
+    median("end" - start) as iteration_ns
+  from iteration
+  where analysed and "end" > start
+  group by loop
+),
+long as (
+  select
+    s.*,
+    t.iteration_ns
+  from stretch s
+  join typical t using (loop)
+  where s."end" - s.start > t.iteration_ns
+),
+-- stretches of time of which some are near: what lies in no such stretch is left out before it is sorted
+width as (
+  select cast(greatest(median("end" - start), max("end" - start) // 1000, 1) as bigint) as ns from long
+),
+near as (
+  select distinct unnest(range(start // ns, "end" // ns + 1)) as stretch from long, width
 ),
 worked as (
   select
@@ -33,8 +55,17 @@ worked as (
     least(o."end", s."end") as until,
     max(o."end") over earlier as reached,
     max(if(o.kind in ('kernel', 'graph'), o."end", null)) over earlier as computed_until
-  from gpu_op o
-  asof join (from stretch where "end" - start > iteration_ns) s on o.process = s.process and s.start <= o.start
+  from (
+    select
+      process,
+      device,
+      kind,
+      start,
+      "end"
+    from gpu_op
+    where start // (select ns from width) in (select stretch from near)
+  ) o
+  asof join long s on o.process = s.process and s.start <= o.start
   where o.start < s."end"
   window earlier as (
     partition by s.process, s.start, o.device

@@ -79,27 +79,36 @@ def _launches(con: duckdb.DuckDBPyConnection, input_: int) -> tuple[int, int]:
 
     What a stream captures into a graph runs when the graph is launched: such calls start nothing themselves.
     """
-    row = con.execute(
+    con.execute(
         """
-        with own as (select api_call, start from gpu_op where device in (select id from device where input = $input)),
-        started as (select distinct api_call from own where api_call is not null),
-        launching as (
-            select t.id from thread t join process p on p.id = t.process
-            where p.input = $input and p.id in (select process from gpu_op)
-        ),
-        capture as (
-            select a.thread, a.start, regexp_matches(n.text, 'BeginCapture') as begins
-            from api_call a join name n on n.id = a.name
-            where regexp_matches(n.text, '^cu(da)?Stream(Begin|End)Capture') and a.thread in (from launching)
-        )
-        select count(*), count(*) filter (s.api_call is null)
-        from api_call a left join started s on s.api_call = a.id
-        asof left join capture c on c.thread = a.thread and c.start <= a.start
+        create or replace temp table launching_thread as
+        select t.id from thread t join process p on p.id = t.process
+        where p.input = $input and p.id in (select process from gpu_op)
+        """,
+        {"input": input_},
+    )
+    con.execute(
+        """
+        create or replace temp table stream_capture as
+        select a.thread, a.start, regexp_matches(n.text, 'BeginCapture') as begins
+        from api_call a join name n on n.id = a.name
+        where regexp_matches(n.text, '^cu(da)?Stream(Begin|End)Capture') and a.thread in (from launching_thread)
+        """
+    )
+    captures, captured = "", ""
+    if con.execute("select 1 from stream_capture limit 1").fetchall():  # or millions of calls would be sorted for none
+        captures = "asof left join stream_capture c on c.thread = a.thread and c.start <= a.start"
+        captured = "and not coalesce(c.begins, false)"
+    row = con.execute(
+        f"""
+        with own as (select api_call, start from gpu_op where device in (select id from device where input = $input))
+        select count(*), count(*) filter (a.id not in (select api_call from own where api_call is not null))
+        from api_call a {captures}
         where a.name in (select id from name where regexp_matches(text, '^cu(da)?LaunchKernel'))
           and a.start < (select max(start) from own)
-          and a.thread in (from launching)
-          and not coalesce(c.begins, false)
+          and a.thread in (from launching_thread) {captured}
         """,
         {"input": input_},
     ).fetchone()
+    con.execute("drop table launching_thread; drop table stream_capture")
     return row or (0, 0)

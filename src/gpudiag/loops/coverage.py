@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 import duckdb
 import numpy as np
 
-from gpudiag.loops.iteration_bounds import NEVER, Bounds, Settings
+from gpudiag.loops.iteration_bounds import NEVER, Bounds, Settings, operations_in_parts
 
 Connection = duckdb.DuckDBPyConnection
-
-_AT_ONCE = 1_000_000
-"""Operations that are looked at together: a bound on the memory, whatever the length of the recording."""
-
 
 _PLACES = ["before", "inside", "between", "after"]
 
@@ -35,13 +30,11 @@ def write(con: Connection, settings: Settings) -> None:
         process: (start, end)
         for process, start, end in con.execute('select process, start, "end" from part').fetchall()
     }
-    for process, device, operations in con.execute(
-        "select process, device, count(*) from gpu_op group by all order by all"
-    ).fetchall():
+    for process, device in con.execute("select distinct process, device from gpu_op order by all").fetchall():
         places = np.zeros(len(_PLACES), dtype=np.int64)
         held = _stretches(con, process, reported)
         within = (int(held[0, 0]), int(held[-1, 1])) if len(held) else everywhere
-        for busy in _busy(con, process, device, operations):
+        for busy in _busy(con, process, device):
             if process in parts:  # operations that a selection cuts are kept as a whole
                 np.clip(busy, *parts[process], out=busy)
             inside, before, later = _overlap(busy, held), _until(busy, within[0]), _until(busy, within[1])
@@ -69,24 +62,11 @@ def _stretches(con: Connection, process: int, loops: list[int]) -> Bounds:
     return _joined(np.asarray(rows["start"], dtype=np.int64), np.asarray(rows["end"], dtype=np.int64))[0]
 
 
-def _busy(con: Connection, process: int, device: int, operations: int) -> Iterator[Bounds]:
+def _busy(con: Connection, process: int, device: int | None) -> Iterator[Bounds]:
     """The time in which a process kept a GPU busy, by whatever stream, without overlaps and ascending, in parts."""
-    first, last = con.execute(
-        "select min(start), max(start) from gpu_op where process = ? and device is not distinct from ?",
-        [process, device],
-    ).fetchall()[0]
-    limits = np.linspace(first, last + 1, 2 + operations // _AT_ONCE).astype(np.int64)
-    limits[-1] = last + 1
     reached = NEVER
-    for since, until in pairwise(limits):
-        rows = con.execute(
-            'select start, "end" from gpu_op where process = ? and device is not distinct from ?'
-            " and start >= ? and start < ?",
-            [process, device, int(since), int(until)],
-        ).fetchnumpy()
-        part, reached = _joined(
-            np.asarray(rows["start"], dtype=np.int64), np.asarray(rows["end"], dtype=np.int64), reached
-        )
+    for begun, done in operations_in_parts(con, "process = ? and device is not distinct from ?", [process, device]):
+        part, reached = _joined(begun, done, reached)
         yield part
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import duckdb
 import numpy as np
@@ -46,7 +47,7 @@ class Found:
 
 
 _AT_ONCE = 1_000_000
-"""Values of an array that are handed over at a time: of more, the copies alone would fill the memory."""
+"""Values of an array that are handed over, or taken, at a time: of more, the copies alone would fill the memory."""
 
 
 @contextmanager
@@ -120,16 +121,41 @@ def _pauses(con: Connection, starts: Ints, process: int, settings: Settings) -> 
 
 
 def _busy(con: Connection, process: int, starts: Ints, ends: Ints) -> float:
-    """Return for how long operations of a process ran in these stretches, all together (ns)."""
-    with temporary(con, "busy_stretch", start=starts, until=ends):
-        row = con.execute(
-            """
-            select sum(least(o."end", b.until) - greatest(o.start, b.start)) from gpu_op o
-            join busy_stretch b on o.start < b.until and o."end" > b.start where o.process = ?
-            """,
-            [process],
-        ).fetchone()
-    return float(row[0] or 0) if row else 0.0
+    """Return for how long operations of a process ran in these stretches, all together (ns).
+
+    starts, ends: of the stretches, ascending and disjoint.
+    """
+    lengths = np.append(0, np.cumsum(ends - starts))
+
+    def before(moments: Ints) -> Ints:
+        """Return how long the stretches last up to each moment."""
+        begun = np.searchsorted(starts, moments, "right")
+        over = np.maximum(0, ends[np.maximum(begun - 1, 0)] - moments)
+        return lengths[begun] - np.where(begun > 0, over, 0)
+
+    parts = operations_in_parts(con, "process = ?", [process])
+    return float(sum(int((before(done) - before(begun)).sum()) for begun, done in parts))
+
+
+def operations_in_parts(con: Connection, which: str, parameters: list[int | None]) -> Iterator[tuple[Ints, Ints]]:
+    """When GPU operations began and ended (ns), for a bounded number at a time: the parts are in order of time, what is
+    in one is not.
+
+    which: a condition on gpu_op.
+    """
+    first, last, operations = con.execute(
+        f"select min(start), max(start), count(*) from gpu_op where {which}", parameters
+    ).fetchall()[0]
+    if not operations:
+        return
+    limits = np.linspace(first, last + 1, 2 + operations // _AT_ONCE).astype(np.int64)
+    limits[-1] = last + 1
+    for since, until in pairwise(limits):
+        rows = con.execute(
+            f'select start, "end" from gpu_op where {which} and start >= ? and start < ?',
+            [*parameters, int(since), int(until)],
+        ).fetchnumpy()
+        yield np.asarray(rows["start"], dtype=np.int64), np.asarray(rows["end"], dtype=np.int64)
 
 
 def queued(con: Connection, process: int, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:

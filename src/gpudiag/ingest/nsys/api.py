@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
+from typing import Any
 
 import duckdb
+import numpy as np
+from numpy.typing import NDArray
 
 from gpudiag.ingest.nsys.ids import (
     Capture,
@@ -22,7 +26,7 @@ from gpudiag.ingest.nsys.owners import owned
 from gpudiag.ingest.sources.base import ints
 
 TABLE = "CUPTI_ACTIVITY_KIND_RUNTIME"
-TEMPORARY = ("nsys_nested", "nsys_outer")
+TEMPORARY = ("nsys_nested",)
 
 _COLUMNS = ints("start", "end", "globalTid", "correlationId", "nameId", "returnValue")
 
@@ -88,24 +92,24 @@ def _read(capture: Capture, batch: str, artefacts: set[int], sorts: dict[int, se
 def _nest(capture: Capture, threads: list[int]) -> None:
     """Give calls made inside another call of their thread its id."""
     con, first = capture.con, capture.first["api_call"]
-    inner = {id_ for id_, function in capture.api_names.values() if not function.startswith("cuda")}
-    drivers, mixed = listed(con, "driver", sorted(inner)), listed(con, "mixed", threads)
-    calls = f"api_call where id >= {first} and thread in ({mixed})"
+    inner = sorted(id_ for id_, function in capture.api_names.values() if not function.startswith("cuda"))
+    drivers, mixed = listed(con, "driver", inner), listed(con, "mixed", threads)
     con.execute("create or replace temp table nsys_nested (id integer, outermost integer)")
-    con.execute('create or replace temp table nsys_outer as select thread, start, "end", id from api_call limit 0')
-    # By stretches of time: sorting all calls of a long capture at once would mean to sort them on the disk.
+    # By stretches of time: all calls of a long capture at once would not fit into memory.
     cuts = con.execute(
         f"select distinct start from api_call where id > {first} and (id - {first}) % {_SORTED} = 0 order by 1"
     ).fetchall()
+    before = None  # each thread's last runtime call
     for begin, end in pairwise([None, *(time for (time,) in cuts), None]):
-        after = "" if begin is None else f" and start >= {begin}"
-        before = "" if end is None else f" and start < {end}"
-        outer = _nest_within(con, f"{calls}{after}{before} and name", drivers)
-        if end is not None:
-            con.execute(
-                "create or replace temp table nsys_outer as select thread, max(start) as start,"
-                f' arg_max("end", start) as "end", arg_max(id, start) as id from {outer} group by thread'
-            )
+        calls = con.execute(
+            f'select thread, start, "end", id, name not in ({drivers}) as outer from api_call'
+            f" where id >= {first} and thread in ({mixed})"
+            f"{'' if begin is None else f' and start >= {begin}'}{'' if end is None else f' and start < {end}'}"
+        ).fetchnumpy()
+        columns = {name: np.asarray(values) for name, values in calls.items()}
+        if before is not None:
+            columns = {name: np.append(before[name], values) for name, values in columns.items()}
+        before = _nest_within(con, columns)
     capture.nested = bool(con.execute("select 1 from nsys_nested limit 1").fetchall())
     if not capture.nested:
         return
@@ -120,19 +124,35 @@ def _nest(capture: Capture, threads: list[int]) -> None:
     )
 
 
-def _nest_within(con: duckdb.DuckDBPyConnection, calls: str, drivers: str) -> str:
-    """Add to `nsys_nested` from a stretch of calls; `nsys_outer` has each thread's last runtime call before it. Gives
-    the runtime calls of both, as SQL.
-    """
-    outer = f'(select thread, start, "end", id from {calls} not in ({drivers}) union all from nsys_outer)'
-    if con.execute(f"select 1 from {outer} group by thread, start having count(*) > 1 limit 1").fetchall():
-        outer = f'(select thread, start, max("end") as "end", arg_max(id, ("end", id)) as id from {outer} group by all)'
+def _nest_within(con: duckdb.DuckDBPyConnection, calls: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Add to `nsys_nested` from a stretch of calls; return each thread's last runtime call in it."""
+    order = _by_thread_and_start(calls)
+    thread, end, outer = calls["thread"][order], calls["end"][order], calls["outer"][order].astype(bool)
+    last = np.maximum.accumulate(np.where(outer, np.arange(len(order)), -1))  # -1 is not of the thread, or inside
     # Clocks jitter: a driver call that ends after the runtime call it began in is not nested, and neither is a runtime
     # call that seems to run inside another.
-    con.execute(
-        "insert into nsys_nested select inner_calls.id, outer_calls.id"
-        f" from (from {calls} in ({drivers})) inner_calls asof join {outer} outer_calls"
-        " on outer_calls.thread = inner_calls.thread and outer_calls.start <= inner_calls.start"
-        ' where outer_calls."end" >= inner_calls."end"'
-    )
-    return outer
+    nested = ~outer & (last >= 0) & (thread[last] == thread) & (end[last] >= end)
+    if nested.any():
+        ids = calls["id"][order]
+        con.register("found_nested", {"id": ids[nested], "outermost": ids[last[nested]]})
+        try:
+            con.execute("insert into nsys_nested from found_nested")
+        finally:
+            con.unregister("found_nested")
+    ends = np.append(np.flatnonzero(thread[1:] != thread[:-1]), len(order) - 1) if len(order) else order
+    kept = last[ends]
+    kept = order[kept[(kept >= 0) & (thread[kept] == thread[ends])]]
+    return {name: values[kept] for name, values in calls.items()}
+
+
+def _by_thread_and_start(calls: Mapping[str, NDArray[Any]]) -> NDArray[np.intp]:
+    """The order of calls by thread and start; of those that begin together runtime calls come first, as they end."""
+    start, threads = calls["start"], calls["thread"]
+    order = np.argsort(start, kind="stable")  # fast, as nsys writes them nearly in order
+    together = np.append(False, np.diff(start[order]) == 0)
+    together[:-1] |= together[1:]
+    if together.any():
+        tied = order[together]
+        keys = (calls["id"], calls["end"], ~calls["outer"].astype(bool), start)
+        order[together] = tied[np.lexsort([key[tied] for key in keys])]
+    return order if (threads == threads[:1]).all() else order[np.argsort(threads[order], kind="stable")]

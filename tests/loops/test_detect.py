@@ -466,6 +466,31 @@ def test_threads_that_only_wait_for_results_mark_no_iteration() -> None:
     assert (loop["period_source"], loop["iteration_ns"]) == ("period", pytest.approx(100_000, rel=0.02))
 
 
+def test_what_an_autotuner_launches_is_no_part_of_the_loop() -> None:
+    """After some steps a kernel is tuned for a new length: a flush and the kernel, again and again."""
+    steps, tunings = range(60), (7, 18, 23, 41, 48)
+    moments = [100 * n + 900 * sum(at < n for at in tunings) for n in steps]
+    work = [(moment + at, name) for moment in moments for name, at, _, _ in STEP]
+    work += [(moments[at] + 120 + 20 * n, "flush()" if n % 2 else "gemm()") for at in tunings for n in range(40)]
+    case: Case = {
+        "api_call": [
+            {"label": f"call {n}", "name": "cudaLaunchKernel", "start": time, "duration": 3}
+            for n, (time, _) in enumerate(work)
+        ],
+        "gpu_op": [
+            {"api_call": f"call {n}", "name": name, "start": time + 5, "duration": 10}
+            for n, (time, name) in enumerate(work)
+        ],
+    }
+    found = [loop["steady_iterations"] for loop in loops(case)]
+    frames = [{"function": "_bench", "file": "/v/triton/runtime/autotuner.py", "line": 163}]
+    case["py_sample"] = [{"time": moments[at] + 110, "repeat": 90, "every": 10, "frames": frames} for at in tunings]
+    case["py_sample"] += [{"time": moment + 50, "frames": [{"function": "step"}]} for moment in moments]
+    [loop] = loops(case)
+    assert [loop["steady_iterations"]] != found
+    assert loop["steady_iterations"] in range(45, 60)
+
+
 def tuned(count: int) -> Case:
     """Kernels that a compiler tries out, each once."""
     return in_iterations([(f"candidate_{n * n}()",) for n in range(count)], every=40)

@@ -58,6 +58,22 @@ def test_a_least_gain_of_next_to_nothing_is_an_expected_one(
     assert (found.kind, (found.low_ms, found.high_ms)) == (kind, pytest.approx(range_ms))
 
 
+def test_a_bound_saves_no_more_time_than_its_kernels_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the profiler an iteration may be shorter, of which its kernels take a larger part."""
+    price: dict[str, Any] = {"kind": "upper_bound", "on": "gpu_ops", "high": ("shrink_kernel",)}
+    guesses = [(800, [600, 600]), (1000, [800, 800]), (500, [300, 300])]  # ns, and after the fix: 200 ns less
+    model = SimpleNamespace(
+        start=[None] * 3, graphs=[SimpleNamespace(length=1000)], base=lambda number: float(guesses[number][0])
+    )
+    lengths = [after / base for base, afters in guesses for after in afters]
+    over = estimate._bounds(model, lengths, max)  # type: ignore[arg-type]
+    found = gain(priced(monkeypatch, price, Estimate(0.75, 0.6, 1.0, 0.6, bounds=over), 0.1, None), 0.6)
+    assert found.share == pytest.approx(0.4)
+    assert found.before_ms is not None and found.after_ms is not None
+    assert found.before_ms - found.after_ms == pytest.approx(0.2)  # of an iteration of 1 ms
+    assert estimate._bounds(model, [0.9, 0.95, 0.8], min) * 0.05 == pytest.approx(0.05)  # type: ignore[arg-type]
+
+
 @pytest.mark.capture
 def test_no_range_begins_below_what_the_gpu_has_to_do() -> None:
     """Unprofiled times are guessed here, and what recording cost differs by guess: the kernels' time does not."""

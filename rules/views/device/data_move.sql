@@ -1,7 +1,6 @@
 -- A copy or rearrangement of data within the GPU: a device-to-device copy, or a kernel that only moves data. Reading
 -- rows by an index is work, as of an embedding; but not where about as many rows are written back by one, nor where
--- they
--- are copied for a kernel of the program's own, which can read them by the index itself.
+-- they are copied for a kernel that can read them where they are: one of the program's own, or attention.
 --   op: references gpu_op
 --   loop: references loop
 --   path: innermost NVTX range
@@ -42,11 +41,11 @@ ordered as (
   where w.class = 'compute'
     and w.stream in (select s.stream from analysed_gpu_op s where s.id in (select op from indexing where gathers))
 ),
-for_own as (
+for_reader as (
   select d.op
   from ordered d
   join name n on n.id = d.next
-  where d.gathers and not is_library_kernel(n.text)
+  where d.gathers and (kernel_role(n.text) = 'attention' or not is_library_kernel(n.text))
 )
 select
   w.op,
@@ -64,4 +63,4 @@ where (o.kind = 'memcpy' and o.copy_kind = 'device_to_device')
       and o.name in (select id from name where id in (select name from analysed_gpu_op) and moves_data(text))
   )
   or o.id in (select op from indexing where loop in (from written_back))
-  or o.id in (select op from for_own);
+  or o.id in (select op from for_reader);

@@ -13,7 +13,7 @@ create macro moves_data(kernel_name) as
   (
     regexp_matches(
       kernel_name,
-      'direct_copy_kernel_cuda|CatArrayBatchedCopy|nchwToNhwcKernel|nhwcToNchwKernel|^(wrapped|loop|'
+      'direct_copy_kernel_cuda|CatArrayBatchedCopy|roll_cuda_kernel|nchwToNhwcKernel|nhwcToNchwKernel|^(wrapped|loop|'
       'input)_(copy|transpose)(_fusion)?(_\d+)?$'
     )
       and not regexp_matches(kernel_name, 'LoadWithCast|StoreWithCast')

@@ -1,8 +1,9 @@
 -- An operation that sorts for PyTorch, or works on what is sorted: indices, to add values to the rows that were
 -- chosen by index, as for the gradient of an array that was indexed, or for a random permutation; or the rows of an
--- array, 2 to 127 of them, where running sums follow most of these sorts, as in top-p sampling; or many rows or short
--- ones, where what follows works on far fewer values, as on the first few of each row. Seen in PyTorch since 1.9, which
--- sorts by radix; a sort for the gradient of nn.Embedding is none of these, nor that of a single row.
+-- array, where running sums follow, as in top-p sampling (of 2 to 127 rows where they follow most of these sorts); or
+-- many rows or short ones, where what follows works on far fewer values, as on the first few of each row. Seen in
+-- PyTorch since 1.9, which sorts by radix; a sort for the gradient of nn.Embedding is none of these, nor that of a
+-- single row.
 --   loop: references loop
 --   iteration: references iteration
 --   op: references gpu_op
@@ -68,7 +69,7 @@ ordered as (
     k.kind,
     k.sorts,
     k.prepares,
-    max(if(k.kind = 'rows', w.place, null)) over before as sorted_at,
+    max(if(k.kind in ('rows', 'part'), w.place, null)) over before as sorted_at,
     -- a running sum of rows that were sorted just before
     k.sums and coalesce(w.place - sorted_at <= setting('sort_used_within'), false) as sums,
     -- how many others come before: the same for an unbroken row of what prepares, and for what follows it
@@ -77,6 +78,14 @@ ordered as (
   join kernel_name k on k.id = w.name
   where k.prepares or k.kind is not null or k.sums
   window before as (partition by w.loop, w.stream order by w.place rows between unbounded preceding and 1 preceding)
+),
+summed as (
+  select
+    loop,
+    stream,
+    sorted_at as place
+  from ordered
+  where sums
 ),
 part as (
   select
@@ -89,7 +98,11 @@ part as (
     sums,
     sorted_at,
     prepares,
-    if(sums, 'rows', coalesce(max(kind) filter (kind <> 'part') over run, max(kind) over run)) as kind,
+    case
+      when sums or bool_or((loop, stream, place) in (from summed)) over run then 'rows'
+      else coalesce(max(kind) filter (kind <> 'part') over run, max(kind) over run)
+    end as kind,
+    coalesce(bool_and(kind = 'part') filter (kind is not null) over run, false) as in_segments,
     bool_or(sorts) over run as sorts,
     place = max(place) over run as is_last,
     -- a thread of these sorts works on ten values or more, one that moves values on sixteen at most
@@ -108,7 +121,7 @@ select
   api_call,
   duration_ns,
   kind,
-  if(kind = 'part', is_last, not (prepares or sums)) as ends
+  if(in_segments, is_last and not sums, not (prepares or sums)) as ends
 from part
 where kind is not null and (sorts or sums) and (kind <> 'part' or uses_few)
 qualify kind <> 'rows'

@@ -198,6 +198,42 @@ create macro user_function(frames) as
     user_frame(frames).function
   );
 
+-- Whether a Python stack was inside Triton's autotuner, as it measures the configurations of a kernel.
+create macro tunes_kernels(frames) as
+  list_contains(list_transform(frames, lambda f: f.function), '_bench')
+    and len(list_filter(frames, lambda f: regexp_matches(f.file, 'triton[/\\]runtime[/\\]autotuner\.py$'))) > 0;
+
+-- The stretches in which Triton's autotuner measures configurations, by its samples: thread, start, end, and the
+-- function, file and line of the user's own that called the kernel.
+create macro tuning_stretches() as table
+with sampled as (
+  select
+    thread,
+    time,
+    frames,
+    tunes_kernels(frames) as tunes,
+    lead(time, 1, time) over (partition by thread order by time) as until
+  from py_sample
+),
+-- a thread that has nothing to do may not be sampled for long: the stretch ends where its next sample would be due
+numbered as (
+  select
+    *,
+    median(until - time) filter (tunes) over (partition by thread) as period_ns,
+    count_if(not tunes) over (partition by thread order by time) as others
+  from sampled
+  where thread in (select s.thread from sampled s where s.tunes)
+)
+select
+  thread,
+  min(time) as start,
+  max(least(until, time + cast(period_ns as bigint))) as "end",
+  mode(user_function(frames) order by user_function(frames)) as function,
+  mode({'file': user_frame(frames).file, 'line': user_frame(frames).line} order by time) as place
+from numbered
+where tunes
+group by thread, others;
+
 -- In how many of its iterations a loop does something: every, most or some; null where nothing repeats.
 create macro how_often(iterations_with, iterations) as
   case

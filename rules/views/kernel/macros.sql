@@ -303,10 +303,14 @@ create macro is_cudnn(name) as regexp_matches(name, '\bcudnn(_|::)');
 create macro plans_attention(name) as
   regexp_matches(name, '\bcudnn\w*sdpa|\bcudnn::fusion::(compute_dot_do_o|convert_dq_to)');
 
--- Whether a kernel of PyTorch's adds the gradients of rows that were looked up to those of the whole table.
+-- Whether a kernel of PyTorch's adds the gradients of rows that were looked up to those of a whole embedding table.
+create macro scatters_embedding(name) as
+  regexp_matches(name, 'embedding_backward_feature_kernel|compute_grad_weight|sum_and_scatter');
+
+-- Whether a kernel of PyTorch's adds the gradients of rows that were looked up to those of the whole array.
 create macro scatters_gradient(name) as
   regexp_matches(
     name,
-    'indexFunc(Small|Large)Index.*ReduceAdd|indexing_backward_kernel|embedding_backward_feature_kernel|'
-    'compute_grad_weight|sum_and_scatter|_scatter_gather_elementwise_kernel.*ReduceAdd'
-  );
+    'indexFunc(Small|Large)Index.*ReduceAdd|indexing_backward_kernel|_scatter_gather_elementwise_kernel.*ReduceAdd'
+  )
+    or scatters_embedding(name);

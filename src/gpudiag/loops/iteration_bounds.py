@@ -138,8 +138,8 @@ def _busy(con: Connection, process: int, starts: Ints, ends: Ints) -> float:
 
 
 def operations_in_parts(con: Connection, which: str, parameters: list[int | None]) -> Iterator[tuple[Ints, Ints]]:
-    """When GPU operations began and ended (ns), for a bounded number at a time: the parts are in order of time, what is
-    in one is not.
+    """Return when GPU operations began and ended (ns), for a bounded number at a time: the parts are in order of time,
+    the operations in one are not.
 
     which: a condition on gpu_op.
     """

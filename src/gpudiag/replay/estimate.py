@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,6 +22,7 @@ class Estimate:
     recorded: the expected length again, as if recording cost nothing.
     settled: the expected length again, from the end of the first iteration on, where the profiler slowed the host
     several times: a loop of few iterations otherwise begins with the time that its first launch took.
+    bounds: what a bound is a part of, over the recorded length.
     """
 
     expected: float
@@ -30,6 +31,7 @@ class Estimate:
     proven: float | None = None
     recorded: float = 1.0
     settled: float | None = None
+    bounds: float = 1.0
 
 
 def price(model: LoopModel, rule: Rule, chosen: Sequence[EditTargets]) -> Estimate:
@@ -59,18 +61,33 @@ def _estimate(model: LoopModel, rule: Rule, chosen: Sequence[EditTargets]) -> Es
     # No fix makes the loop shorter than the work that it leaves to the busiest engine.
     if rule.price.kind != "expected":  # a bound's doubt is in proportion to what it promises
         doubt = 1.0 if measured else 1 + model.settings["replay_bound_margin"]
-        low = min(max(0.0, 1 - (1 - part) * doubt, least) for part, least in found)
+        lows = [max(0.0, 1 - (1 - part) * doubt, least) for part, least in found]
+        low = min(lows)
         if rule.price.kind == "lower_bound":
-            return Estimate(expected, low, 1.0, max(part for part, _ in found), recorded)
+            parts = [part for part, _ in found]
+            return Estimate(expected, low, 1.0, max(parts), recorded, bounds=_bounds(model, parts, min))
         shortest = (model.shortest(number, best, chosen) for number in range(len(model.start)))
         proven = min(low, max(min(shortest), min(least for _, least in found)))
-        return Estimate(expected, low, 1.0, proven, recorded)
+        return Estimate(expected, low, 1.0, proven, recorded, bounds=_bounds(model, lows, max))
     least_apart = 1 - model.settings["replay_same"]  # kernels of two runs differ by as much
     low = min(max(part * (1 - margin), least * least_apart) for part, least in found)
     if not any(edit.in_graph for edit in registry.of(best)):
         low = max(low, _busiest(model, found) * least_apart)
     high = min(max(part for part, _ in found) * (1 + margin), 1.0)
     return Estimate(expected, min(low, expected), high, None, recorded)
+
+
+def _bounds(model: LoopModel, lengths: Sequence[float], end: Callable[[Iterable[float]], float]) -> float:
+    """Return what a bound is of, over the recorded length, so that it bounds the part that a fix removes and the time.
+
+    The part is largest under a guess by which the loop is short, the time perhaps under another one.
+    lengths: after the fix, over the loop's under that guess, for each variant under each guess; end: max for the most
+    that is removed, min for the least.
+    """
+    each, recorded = len(lengths) // len(model.start), sum(one.length for one in model.graphs)
+    share = end(1 - length for length in lengths)
+    saved = end((1 - length) * model.base(number // each) for number, length in enumerate(lengths))
+    return min(1.0, saved / share / recorded) if share > 0 and recorded > 0 else 1.0
 
 
 def _busiest(model: LoopModel, found: Sequence[tuple[float, float]]) -> float:

@@ -71,7 +71,8 @@ class GainCalculator:
             item.price = estimate.price(item.model, rule, item.chosen)
             if item.bounded and item.model.computing is not None:  # other stretches may lose more by it
                 least = 1 - item.part(claim)
-                item.price = replace(item.price, low=min(item.price.low, least), proven=min(item.proven, least))
+                if least < item.proven:
+                    item.price = replace(item.price, low=min(item.price.low, least), proven=least, bounds=1.0)
             if rule.price and rule.price.kind == "lower_bound":
                 gate = self.settings["min_share_expected"]
                 item.hardly_proven = 1 - item.proven < gate <= 1 - item.price.expected

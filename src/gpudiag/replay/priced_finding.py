@@ -81,8 +81,12 @@ class PricedFinding:
 
     @property
     def own_ms(self) -> float:
-        """The time of an iteration of its loop that the gain is of (ms)."""
-        return self.loop.priced_ms("expected" if self.expected else "upper_bound") if self.loop else 0.0
+        """The time of an iteration of its loop that the gain is of (ms): a bound is of what it may take without the
+        profiler, so that it holds for the part and for the time that a fix removes, unless that was given.
+        """
+        if self.loop is None or self.expected:
+            return self.loop.usual_ms if self.loop else 0.0
+        return self.loop.iteration_ms_unprofiled or self.loop.iteration_ms * (self.price.bounds if self.price else 1.0)
 
     @property
     def before_ms(self) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpudiag.loops.iteration_bounds import Ints, Settings
+from gpudiag.loops.period.tuning import launched_while_tuning
 
 Connection = duckdb.DuckDBPyConnection
 Floats = NDArray[np.float64]
@@ -120,8 +121,9 @@ def read(con: Connection, process: int, settings: Settings, *, by_thread: bool =
         """,
         {"process": process, "upload": UPLOAD, "back": COPY_BACK, "least": settings["loop_fed_bytes"]},
     ).fetchnumpy()
+    own = ~launched_while_tuning(con, rows["thread"], rows["start"])
     call, start, called, done, thread, name, what, direction, ns, moved, graph = (
-        np.asarray(rows[column], dtype=np.int64)
+        np.asarray(rows[column][own], dtype=np.int64)
         for column in ("call", "start", "called", "done", "thread", "name", "what", "direction", "ns", "moved", "graph")
     )
     updates = np.isin(name, con.execute(_UPDATING).fetchnumpy()["id"]).astype(np.int64)

@@ -7,7 +7,6 @@ import random
 import pytest
 
 from gpudiag.diagnosis import loop_share, run_summary
-from gpudiag.loops import coverage as busy
 from gpudiag.model import Loop, Outside, Run, Verdict
 from gpudiag.report.wording import coverage_words
 from gpudiag.selection.spec import Selection
@@ -104,7 +103,7 @@ def test_a_selection_is_all_that_there_is() -> None:
 def test_a_long_recording_is_measured_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     case = annotated(alone("init()", 1000, 2500), alone("init()", 1200, 10), start=5000)
     whole = run_of(case)
-    monkeypatch.setattr(busy, "_AT_ONCE", 3)
+    monkeypatch.setattr("gpudiag.loops.iteration_bounds._AT_ONCE", 3)
     assert (run_of(case).coverage, run_of(case).outside) == (whole.coverage, whole.outside)
 
 

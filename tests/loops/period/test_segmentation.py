@@ -161,6 +161,14 @@ def test_a_snapshot_ends_no_iteration(arrays: int) -> None:
     assert float(np.median(np.diff(begun))) <= len(step)
 
 
+def test_a_matrix_that_is_factorised_every_fifth_step_ends_none() -> None:
+    """Next to no operations and time, but with a product of matrices; the step itself is of few kinds."""
+    solve = [*["spmv", "axpy", "dot"] * 20, *[f"level{number}" for number in range(12)]]
+    step = ["source", *solve, "update", "norm", "memcpy:device_to_host"]
+    factorised = ["gemm", "tiny_trsm", "tiny_getrf", "tiny_trsm"]
+    assert min(distances((step * 5 + factorised) * 12)) == len(step)
+
+
 def test_a_time_step_that_saves_its_fields_is_the_iteration() -> None:
     """As many arrays as a snapshot, but its solver needs now more iterations, now fewer."""
     solve, sequence = ["spmv", "dot", "axpy", "update"], []

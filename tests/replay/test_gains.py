@@ -66,12 +66,22 @@ def test_a_bound_saves_no_more_time_than_its_kernels_take(monkeypatch: pytest.Mo
         start=[None] * 3, graphs=[SimpleNamespace(length=1000)], base=lambda number: float(guesses[number][0])
     )
     lengths = [after / base for base, afters in guesses for after in afters]
-    over = estimate._bounds(model, lengths, max)  # type: ignore[arg-type]
+    over = estimate._bounds(model, lengths, max, 0.6)  # type: ignore[arg-type]
     found = gain(priced(monkeypatch, price, Estimate(0.75, 0.6, 1.0, 0.6, bounds=over), 0.1, None), 0.6)
     assert found.share == pytest.approx(0.4)
     assert found.before_ms is not None and found.after_ms is not None
     assert found.before_ms - found.after_ms == pytest.approx(0.2)  # of an iteration of 1 ms
-    assert estimate._bounds(model, [0.9, 0.95, 0.8], min) * 0.05 == pytest.approx(0.05)  # type: ignore[arg-type]
+    least = estimate._bounds(model, [0.9, 0.95, 0.96], min, 0.96)  # type: ignore[arg-type]
+    assert least * (1 - 0.96) == pytest.approx(0.02), "what is saved in the shortest loop, of 0.5"
+
+
+def test_a_bound_holds_for_what_the_finding_claims(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The claim is of the recorded iteration, the replay's bound of a shorter one."""
+    price: dict[str, Any] = {"kind": "upper_bound", "on": "gpu_ops", "high": ("shrink_kernel",)}
+    found = gain(priced(monkeypatch, price, Estimate(0.7, 0.6, 1.0, 0.6, bounds=0.6), 0.35, 0.9), 0.6)
+    assert found.before_ms is not None and found.after_ms is not None
+    assert found.share == pytest.approx(0.4)
+    assert found.before_ms - found.after_ms == pytest.approx(0.35)  # and not 0.24 ms
 
 
 @pytest.mark.capture

@@ -70,6 +70,7 @@ ordered as (
     k.sorts,
     k.prepares,
     max(if(k.kind in ('rows', 'part'), w.place, null)) over before as sorted_at,
+    last_value(if(k.kind in ('rows', 'part'), k.kind, null) ignore nulls) over before as sorted_kind,
     -- a running sum of rows that were sorted just before
     k.sums and coalesce(w.place - sorted_at <= setting('sort_used_within'), false) as sums,
     -- how many others come before: the same for an unbroken row of what prepares, and for what follows it
@@ -102,7 +103,8 @@ part as (
       when sums or bool_or((loop, stream, place) in (from summed)) over run then 'rows'
       else coalesce(max(kind) filter (kind <> 'part') over run, max(kind) over run)
     end as kind,
-    coalesce(bool_and(kind = 'part') filter (kind is not null) over run, false) as in_segments,
+    if(sums, sorted_kind = 'part', coalesce(bool_and(kind = 'part') filter (kind is not null) over run, false))
+      as in_segments,
     bool_or(sorts) over run as sorts,
     place = max(place) over run as is_last,
     -- a thread of these sorts works on ten values or more, one that moves values on sixteen at most
@@ -125,5 +127,7 @@ select
 from part
 where kind is not null and (sorts or sums) and (kind <> 'part' or uses_few)
 qualify kind <> 'rows'
-  or count(distinct if(sums, sorted_at, null)) over (partition by loop, stream) >= setting('most_share')
-    * count_if(kind = 'rows' and not (prepares or sums)) over (partition by loop, stream);
+  or in_segments
+  or count(distinct if(sums and not in_segments, sorted_at, null))
+    over (partition by loop, stream) >= setting('most_share')
+    * count_if(kind = 'rows' and not (in_segments or prepares or sums)) over (partition by loop, stream);

@@ -1,7 +1,7 @@
 -- A pass over an array as large as an embedding table, because the gradient of the table is dense: PyTorch fills an
 -- array of that size with zeros, adds the gradients of the rows that were looked up, and the optimizer goes over all of
--- it. Passes of the optimizer count where they are of the table's size; of the kernels that update all
--- parameters together, the part that the table has of these, at least.
+-- it. Passes of the optimizer count where they are of the table's size; where none are, of the kernels that update all
+-- parameters together the part that the table has of these, at least.
 --   loop: references loop
 --   iteration: references iteration
 --   op: references gpu_op
@@ -83,7 +83,34 @@ filled as (
     and p.fills
     and p.start <= s.start
 ),
--- by the thread that drives the loop: autograd has one of its own; each thread works on one value or on several
+-- by the thread that drives the loop, as autograd has one of its own; before the next pass forward, which looks rows
+-- up
+-- and multiplies matrices. Each thread works on one value or on several.
+driven as (
+  select
+    p.op,
+    p.loop,
+    p.iteration,
+    p.stream,
+    p.api_call,
+    p.start,
+    p.duration_ns,
+    p.threads
+  from pass p
+  join analysed_iteration t on t.iteration = p.iteration
+  join call a on a.id = p.api_call and a.thread = t.thread and a.kind = 'launch'
+  where not p.fills
+),
+forward as (
+  select
+    w.stream,
+    w.start
+  from loop_gpu_op w
+  join analysed_iteration t on t.iteration = w.iteration
+  join call a on a.id = w.api_call and a.thread = t.thread
+  where w.stream in (select stream from scatter)
+    and (gathers_rows(w.name) or kernel_role(w.name) in ('product', 'convolution', 'attention'))
+),
 updated as (
   select
     p.loop,
@@ -91,15 +118,16 @@ updated as (
     p.op,
     p.api_call,
     p.duration_ns
-  from (from pass where not fills) p
+  from driven p
   asof join scattered s on s.stream = p.stream and s.start <= p.start
-  join analysed_iteration t on t.iteration = p.iteration
-  join analysed_api_call a on a.id = p.api_call and a.thread = t.thread
+  asof left join forward f on f.stream = p.stream and f.start <= p.start
   where p.duration_ns >= s.duration_ns
+    and coalesce(f.start < s.start, true)
     and abs(log2(p.threads / s.threads) - round(log2(p.threads / s.threads))) < 0.001
     and abs(log2(p.threads / s.threads)) <= 3.5
 ),
--- each block of these kernels works on 65,536 elements; a thread that fills works on four at least
+-- each block of these kernels works on 65,536 elements at most, a thread that fills on four at least; a kernel that
+-- works on fewer elements than the table has updates others
 grouped as (
   select
     w.loop,
@@ -107,17 +135,19 @@ grouped as (
     w.op,
     w.api_call,
     w.duration_ns,
-    least(1, 4 * s.threads / (sum(o.grid) over (partition by w.iteration, o.name) * 65536.0)) as part
+    4 * s.threads / (sum(o.grid) over (partition by w.iteration, o.name) * 65536.0) as part
   from loop_gpu_op w
   join analysed_gpu_op o on o.id = w.op
   join (
     select
       loop,
-      sum(threads) / count(distinct iteration) as threads
+      sum(distinct threads) as threads
     from filled
     group by loop
   ) s on s.loop = w.loop
-  where o.kind = 'kernel' and o.name in (select id from name where contains(text, 'multi_tensor_apply_kernel'))
+  where o.kind = 'kernel'
+    and o.name in (select id from name where contains(text, 'multi_tensor_apply_kernel'))
+    and w.loop not in (select loop from updated)
 )
 select
   loop,
@@ -147,4 +177,5 @@ select
   duration_ns,
   false,
   part
-from grouped;
+from grouped
+where part <= 1;

@@ -1,8 +1,7 @@
--- An outermost CUDA call that began in a steady_interval or between two, or that started an analysed operation. Columns
--- as in api_call.
+-- An outermost CUDA call from the first one on that began in a steady_interval or started an analysed operation, to the
+-- last steady_interval's end. Columns as in api_call.
 -- JAX copies results by threads of its own, which sleep until the thread that runs Python asks them. Their calls count
--- as
--- calls of that thread where it makes none itself: it waits, and what comes before and after them is its own work.
+-- as calls of that thread where it makes none itself: it waits, and what comes before and after them is its own work.
 -- materialised: a long capture holds far more calls than are analysed
 --   id: references api_call
 --   start: when it began (ns)
@@ -48,6 +47,12 @@ asking as (
   where runs_python
   group by process
 ),
+launching as (
+  select distinct a.thread
+  from api_call a
+  join api_name k on k.id = a.name
+  where a.process in (select process from asking) and k.kind in ('launch', 'graph_launch')
+),
 helping as (
   select
     o.thread,
@@ -56,8 +61,9 @@ helping as (
   join asking a on a.process = o.process
   join api_name k on k.id = o.name
   where o.thread in (select c.thread from calling c where not c.runs_python)
+    and o.thread not in (select l.thread from launching l)
+    and k.kind = 'copy'
   group by o.thread
-  having count(*) filter (k.kind in ('launch', 'graph_launch')) = 0 and count(*) filter (k.kind = 'copy') > 0
 ),
 together as (
   select

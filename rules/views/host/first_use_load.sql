@@ -31,11 +31,12 @@ bounded as (
   from loading l
   join iteration i on i.id = l.iteration
 ),
+-- of the kernel that runs first: on another stream one may be launched a little earlier
 first_op as (
   select
     process,
     min(start) as start,
-    arg_min_null(api_call, start) as api_call
+    arg_min_null(api_call, (start, id)) as api_call
   from gpu_op
   where kind = 'kernel' and process in (select process from bounded)
   group by process, name

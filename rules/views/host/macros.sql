@@ -200,11 +200,15 @@ create macro user_function(frames) as
 
 -- Whether a Python stack was inside Triton's autotuner, as it measures the configurations of a kernel.
 create macro tunes_kernels(frames) as
-  list_contains(list_transform(frames, lambda f: f.function), '_bench')
-    and len(list_filter(frames, lambda f: regexp_matches(f.file, 'triton[/\\]runtime[/\\]autotuner\.py$'))) > 0;
+  len(
+    list_filter(
+      frames,
+      lambda f: f.function = '_bench' and regexp_matches(f.file, 'triton[/\\]runtime[/\\]autotuner\.py$')
+    )
+  ) > 0;
 
--- The stretches in which Triton's autotuner measures configurations, by its samples: thread, start, end, and the
--- function, file and line of the user's own that called the kernel.
+-- The stretches in which Triton's autotuner measures configurations, by its samples: thread, start, end, and the place
+-- (function, file and line) of the user's own that called the kernel.
 create macro tuning_stretches() as table
 with sampled as (
   select
@@ -228,8 +232,11 @@ select
   thread,
   min(time) as start,
   max(least(until, time + cast(period_ns as bigint))) as "end",
-  mode(user_function(frames) order by user_function(frames)) as function,
-  mode({'file': user_frame(frames).file, 'line': user_frame(frames).line} order by time) as place
+  mode(
+    {'function': user_function(frames),
+    'file': user_frame(frames).file,
+    'line': user_frame(frames).line} order by time
+  ) as place
 from numbered
 where tunes
 group by thread, others;

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import duckdb
 
-from gpudiag.loops import analysed, coverage, names
+from gpudiag.loops import analysed, coverage, names, tuning
 from gpudiag.loops.clip import WHOLE, SelectedRanges
 from gpudiag.loops.from_modules import loops_from_modules
 from gpudiag.loops.from_nvtx import loops_from_nvtx
@@ -46,9 +46,10 @@ def detect(con: Connection, part: SelectedRanges = WHOLE) -> None:
     if part.repeats(settings["min_iterations"]):
         loops = part.found(owners)
     else:
-        loops = part.whole_iterations(con, _with_work(con, loops_from_nvtx(con, settings, owners), settings))
-        for (process,) in con.execute("select distinct process from gpu_op order by 1").fetchall():
-            _look_further(con, loops, process, settings, owners, part)
+        with tuning.known(con):
+            loops = part.whole_iterations(con, _with_work(con, loops_from_nvtx(con, settings, owners), settings))
+            for (process,) in con.execute("select distinct process from gpu_op order by 1").fetchall():
+                _look_further(con, loops, process, settings, owners, part)
     _write(con, [loop for loop in loops if loop.runs], settings)
     names.give(con, settings)
     coverage.write(con, settings)

@@ -11,6 +11,8 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from gpudiag.loops.tuning import work_while_tuning
+
 Connection = duckdb.DuckDBPyConnection
 Settings = dict[str, float]
 Ints = NDArray[np.int64]
@@ -233,10 +235,14 @@ def belonging(con: Connection) -> dict[int, tuple[str, int]]:
 
 
 def kernel_work(con: Connection, process: int, bounds: Bounds | None = None) -> tuple[float, int]:
-    """Kernel and graph time (ns) and count of a process, or of the part of it within these iterations."""
-    within = " and start >= ? and start < ?" if bounds is not None else ""
-    row = con.execute(
-        f"select sum(\"end\" - start), count(*) from gpu_op where process = ? and kind in ('kernel', 'graph'){within}",
-        [process, *((int(bounds[0, 0]), int(bounds[-1, 1])) if bounds is not None else ())],
-    ).fetchall()[0]
-    return float(row[0] or 0), int(row[1])
+    """Kernel and graph time (ns) and count of a process, or of the part of it within these iterations; without those
+    that an autotuner launched.
+    """
+    first, last = (int(bounds[0, 0]), int(bounds[-1, 1])) if bounds is not None else (NEVER, -NEVER)
+    ((time, count),) = con.execute(
+        "select sum(\"end\" - start), count(*) from gpu_op where process = ? and kind in ('kernel', 'graph')"
+        " and start >= ? and start < ?",
+        [process, first, last],
+    ).fetchall()
+    tuned, launched = work_while_tuning(con, process, first, last)
+    return float(time or 0) - tuned, int(count) - launched

@@ -132,7 +132,7 @@ class Loop(Frozen):
 
     def priced_ms(self, kind: GainKind) -> float:
         """The time of an iteration that gains of a kind are of (ms): what is expected, of what it likely takes without
-        the profiler; a bound, which has to hold whatever that is, of the recorded time, unless the other was given.
+        the profiler; a bound of the recorded time at most, unless the other was given.
         """
         return self.usual_ms if kind == "expected" else self.iteration_ms_unprofiled or self.iteration_ms
 

@@ -70,9 +70,7 @@ class GainCalculator:
         if item.model and item.chosen:
             item.price = estimate.price(item.model, rule, item.chosen)
             if item.bounded and item.model.computing is not None:  # other stretches may lose more by it
-                least = 1 - item.part(claim)
-                if least < item.proven:
-                    item.price = replace(item.price, low=min(item.price.low, least), proven=least, bounds=1.0)
+                item.price = _at_least(item.price, item.proven, item.part(claim))
             if rule.price and rule.price.kind == "lower_bound":
                 gate = self.settings["min_share_expected"]
                 item.hardly_proven = 1 - item.proven < gate <= 1 - item.price.expected
@@ -155,13 +153,20 @@ class GainCalculator:
             taken.least = min(item.model.least(taken.edited_graphs), taken.replayed)  # below it where kernels move
             if item.bounded and item.price.expected > 0 and item.loop:
                 taken.bounded *= item.proven / item.price.expected
-                # A bound holds under any guess of the profiler's cost, and is of the recorded time.
+                # A bound holds under any guess of the profiler's cost.
                 taken.least = min(taken.least, item.proven * item.own_ms / item.loop.usual_ms)
         elif left > 0:
             taken.bounded *= max(0.0, 1 - marginal / left)
             model = item.model
             if model and not taken.edited_graphs and item.rule.family != "communication":
                 taken.least = min(model.least([part.edited for part in model.start[0]]), taken.replayed)
+
+
+def _at_least(price: estimate.Estimate, proven: float, claimed: float) -> estimate.Estimate:
+    """An upper bound that holds for what a finding claims, too. claimed: the part of the recorded loop."""
+    share, saved = max(1 - proven, claimed), max(price.bounds * (1 - proven), claimed)
+    low = min(price.low, 1 - claimed)
+    return replace(price, low=low, proven=1 - share, bounds=saved / share if share > 0 else price.bounds)
 
 
 def gain(item: PricedFinding, left: float, before_it: float = 1.0) -> Gain:

@@ -86,7 +86,9 @@ class PricedFinding:
         """
         if self.loop is None or self.expected:
             return self.loop.usual_ms if self.loop else 0.0
-        return self.loop.iteration_ms_unprofiled or self.loop.iteration_ms * (self.price.bounds if self.price else 1.0)
+        measured = self.price is None or any(row.get("added_between_ns") for row in self.rows)  # with pauses beside it
+        bounds = 1.0 if measured or self.price is None else self.price.bounds
+        return self.loop.iteration_ms_unprofiled or self.loop.iteration_ms * bounds
 
     @property
     def before_ms(self) -> float:

@@ -128,7 +128,7 @@ def _nest_within(con: duckdb.DuckDBPyConnection, calls: Mapping[str, NDArray[Any
     """Add to `nsys_nested` from a stretch of calls; return each thread's last runtime call in it."""
     order = _by_thread_and_start(calls)
     thread, end, outer = calls["thread"][order], calls["end"][order], calls["outer"][order].astype(bool)
-    last = np.maximum.accumulate(np.where(outer, np.arange(len(order)), -1))  # -1 is not of the thread, or inside
+    last = np.maximum.accumulate(np.where(outer, np.arange(len(order)), -1))
     # Clocks jitter: a driver call that ends after the runtime call it began in is not nested, and neither is a runtime
     # call that seems to run inside another.
     nested = ~outer & (last >= 0) & (thread[last] == thread) & (end[last] >= end)

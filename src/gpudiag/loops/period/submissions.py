@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpudiag.loops.iteration_bounds import Ints, Settings
-from gpudiag.loops.period.tuning import launched_while_tuning
+from gpudiag.loops.tuning import launched_while_tuning
 
 Connection = duckdb.DuckDBPyConnection
 Floats = NDArray[np.float64]

@@ -208,7 +208,7 @@ def _from_to(finding: Finding, loops: Mapping[int, Loop]) -> str:
     loop = loop_of(finding, loops)
     subject = "one launch" if gain.basis == "kernel" else f"an iteration of {what}" if loop and what != WHOLE else what
     shorter = loop is not None and gain.before_ms < (1 - SMALLEST) * loop.priced_ms(gain.kind)
-    guessed = loop is not None and loop.guessed is not None and (gain.kind == "expected" or shorter)
+    guessed = shorter or (loop is not None and loop.guessed is not None and gain.kind == "expected")
     if gain.after_ms < gain.before_ms * NOTHING_LEFT:
         return f"all of {subject} ({duration(gain.before_ms)})"
     before, after = duration(gain.before_ms), duration(gain.after_ms)

@@ -66,12 +66,12 @@ def test_a_bound_saves_no_more_time_than_its_kernels_take(monkeypatch: pytest.Mo
         start=[None] * 3, graphs=[SimpleNamespace(length=1000)], base=lambda number: float(guesses[number][0])
     )
     lengths = [after / base for base, afters in guesses for after in afters]
-    over = estimate._bounds(model, lengths, max, 0.6)  # type: ignore[arg-type]
+    over = estimate._bounds(model, lengths, max)  # type: ignore[arg-type]
     found = gain(priced(monkeypatch, price, Estimate(0.75, 0.6, 1.0, 0.6, bounds=over), 0.1, None), 0.6)
     assert found.share == pytest.approx(0.4)
     assert found.before_ms is not None and found.after_ms is not None
     assert found.before_ms - found.after_ms == pytest.approx(0.2)  # of an iteration of 1 ms
-    least = estimate._bounds(model, [0.9, 0.95, 0.96], min, 0.96)  # type: ignore[arg-type]
+    least = estimate._bounds(model, [0.9, 0.95, 0.96], min)  # type: ignore[arg-type]
     assert least * (1 - 0.96) == pytest.approx(0.02), "what is saved in the shortest loop, of 0.5"
 
 

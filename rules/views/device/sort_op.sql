@@ -106,7 +106,7 @@ part as (
     if(sums, sorted_kind = 'part', coalesce(bool_and(kind = 'part') filter (kind is not null) over run, false))
       as in_segments,
     bool_or(sorts) over run as sorts,
-    place = max(place) over run as is_last,
+    place = max(if(sums, null, place)) over run as is_last,
     -- a thread of these sorts works on ten values or more, one that moves values on sixteen at most
     coalesce(
       arg_max_null(next_threads, place) over run < setting('sort_used_threads') * max(if(sorts, threads, 0)) over run,

@@ -236,7 +236,7 @@ select
     {'function': user_function(frames),
     'file': user_frame(frames).file,
     'line': user_frame(frames).line} order by time
-  ) as place
+  ) filter (user_frame(frames) is not null) as place
 from numbered
 where tunes
 group by thread, others;

@@ -296,7 +296,7 @@ create macro fitting_blocks(warps, registers, shared_bytes, max_warps, max_block
   end;
 
 -- Whether a kernel is one of cuDNN's.
-create macro is_cudnn(name) as regexp_matches(name, '(^|[^a-z])cudnn([^a-z]|$)');
+create macro is_cudnn(name) as regexp_matches(name, '(^|[^a-z])[sh]?cudnn(_|::|$)');
 
 -- Whether a kernel is cuDNN's attention, which is planned for each length of its input, or a pass before or after that
 -- in the backward pass.

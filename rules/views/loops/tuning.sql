@@ -13,7 +13,6 @@
 create view tuning as
 with ran as (
   select
-    i.id,
     i.loop,
     i.process,
     i.start,
@@ -26,6 +25,7 @@ extent as (
   select
     loop,
     process,
+    min(start) as start,
     max("end") as "end",
     max("end") - min(start) as span_ns,
     median("end" - start) as iteration_ns
@@ -48,8 +48,14 @@ tuned as (
     from tuning_stretches() s
     join thread t on t.id = s.thread
   ) s
-  asof join ran r on r.process = s.process and r.start <= s.start
-  join extent e on e.loop = r.loop and e.process = r.process and s."end" <= e."end"
+  join extent e on e.process = s.process and e.start <= s.start and s."end" <= e."end"
+  -- of several loops that go on after it the one whose iteration began last, or the shorter one
+  qualify row_number() over (
+    partition by s.thread, s.start
+    order by (
+      select max(r.start) from ran r where r.loop = e.loop and r.process = e.process and r.start <= s.start
+    ) desc, e.iteration_ns, e.loop
+  ) = 1
 ),
 -- two threads may tune at once
 reaching as (

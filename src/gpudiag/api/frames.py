@@ -94,7 +94,7 @@ FINDINGS = (
     FrameColumn("basis", TEXT, "what is timed: one iteration (loop), run, window, one launch (kernel)", "gain.basis"),
     FrameColumn("loop", TEXT, "name of the loop", "loop"),
     FrameColumn("loop_id", WHOLE, "the loop's `id` in `loops`", "gain.loop"),
-    FrameColumn("before_ms", NUMBER, "time now, of a loop without the profiler; null if untested", "gain.before_ms"),
+    FrameColumn("before_ms", NUMBER, "time now, as guessed without the profiler; null if untested", "gain.before_ms"),
     FrameColumn("after_ms", NUMBER, "time with this fix alone", "gain.after_ms"),
     FrameColumn("low_ms", NUMBER, "shortest that it may become", "gain.low_ms"),
     FrameColumn("high_ms", NUMBER, "longest that it may become", "gain.high_ms"),

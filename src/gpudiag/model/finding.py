@@ -26,8 +26,8 @@ class Gain(Frozen):
     loop: int | None = Field(default=None, description="the `id` of the loop in run.loops, for basis loop")
     before_ms: float | None = Field(
         default=None,
-        description="time now; of a loop without the profiler where that is given, or as guessed: a bound is of the "
-        "guess by which it holds, for the part of the time and for the time itself",
+        description="time now; of a loop without the profiler where that is given, or as guessed for what is expected; "
+        "a bound is of the recorded time at most",
     )
     after_ms: float | None = Field(default=None, description="time with this fix alone, as expected or bounded")
     low_ms: float | None = Field(default=None, description="shortest likely time after the fix")

@@ -65,12 +65,11 @@ def _estimate(model: LoopModel, rule: Rule, chosen: Sequence[EditTargets]) -> Es
         low = min(lows)
         if rule.price.kind == "lower_bound":
             parts = [part for part, _ in found]
-            return Estimate(expected, low, 1.0, max(parts), recorded, bounds=_bounds(model, parts, min, max(parts)))
+            return Estimate(expected, low, 1.0, max(parts), recorded, bounds=_bounds(model, parts, min))
         shortest = [model.shortest(number, best, chosen) for number in range(len(model.start))]
-        proven = min(low, max(min(shortest), min(least for _, least in found)))
         each = len(found) // len(shortest)
         ends = [min(one, max(shortest[at // each], found[at][1])) for at, one in enumerate(lows)]
-        return Estimate(expected, low, 1.0, proven, recorded, bounds=_bounds(model, ends, max, proven))
+        return Estimate(expected, low, 1.0, min(ends), recorded, bounds=_bounds(model, ends, max))
     least_apart = 1 - model.settings["replay_same"]  # kernels of two runs differ by as much
     low = min(max(part * (1 - margin), least * least_apart) for part, least in found)
     if not any(edit.in_graph for edit in registry.of(best)):
@@ -79,17 +78,15 @@ def _estimate(model: LoopModel, rule: Rule, chosen: Sequence[EditTargets]) -> Es
     return Estimate(expected, min(low, expected), high, None, recorded)
 
 
-def _bounds(
-    model: LoopModel, lengths: Sequence[float], end: Callable[[Iterable[float]], float], proven: float
-) -> float:
+def _bounds(model: LoopModel, lengths: Sequence[float], end: Callable[[Iterable[float]], float]) -> float:
     """Return what a bound is of, over the recorded length, so that it bounds the part that a fix removes and the time.
 
     The part is largest under a guess by which the loop is short, the time perhaps under another one.
     lengths: after the fix, over the loop's under that guess, for each variant under each guess; end: max for the most
-    that is removed, min for the least; proven: the length that the bound leaves.
+    that is removed, min for the least.
     """
     each, recorded = len(lengths) // len(model.start), sum(one.length for one in model.graphs)
-    share = 1 - proven
+    share = end(1 - length for length in lengths)
     saved = end((1 - length) * model.base(number // each) for number, length in enumerate(lengths))
     return min(1.0, saved / share / recorded) if share > 0 and recorded > 0 else 1.0
 

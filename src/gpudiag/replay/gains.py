@@ -152,9 +152,10 @@ class GainCalculator:
             taken.replayed = min(taken.replayed, item.model.remaining(taken.edited_graphs, moved=item.moves))
             taken.least = min(item.model.least(taken.edited_graphs), taken.replayed)  # below it where kernels move
             if item.bounded and item.price.expected > 0 and item.loop:
-                taken.bounded *= item.proven / item.price.expected
-                # A bound holds under any guess of the profiler's cost.
-                taken.least = min(taken.least, item.proven * item.own_ms / item.loop.usual_ms)
+                # A bound holds under any guess of the profiler's cost, the loop's time is that of the usual one.
+                proven = item.proven * item.own_ms / item.loop.usual_ms
+                taken.bounded *= min(item.proven, proven) / item.price.expected
+                taken.least = min(taken.least, proven)
         elif left > 0:
             taken.bounded *= max(0.0, 1 - marginal / left)
             model = item.model

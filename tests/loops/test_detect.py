@@ -491,6 +491,19 @@ def test_what_an_autotuner_launches_is_no_part_of_the_loop() -> None:
     assert loop["steady_iterations"] in range(45, 60)
 
 
+@pytest.mark.parametrize("tuned_by", ["/v/triton/runtime/autotuner.py", "/u/train.py"])
+def test_annotations_represent_a_run_but_for_what_was_tuned(tuned_by: str) -> None:
+    """Half of the iterations are annotated; a tuner before them launched more than all of these hold."""
+    case = both(
+        in_iterations([(f"candidate_{n * n}()",) for n in range(300)], every=20), later(launched(40, 100, *STEP), 7_000)
+    )
+    case["nvtx_range"] = ranges(20, "step", start=9_000)
+    frames = [{"function": "_bench", "file": tuned_by, "line": 163}]
+    case["py_sample"] = [{"time": 0, "repeat": 610, "every": 10, "frames": frames}, {"time": 6_900, "frames": []}]
+    [loop] = loops(case, min_coverage=0.3)
+    assert loop["period_source"] == ("nvtx" if "triton" in tuned_by else "period")
+
+
 def tuned(count: int) -> Case:
     """Kernels that a compiler tries out, each once."""
     return in_iterations([(f"candidate_{n * n}()",) for n in range(count)], every=40)

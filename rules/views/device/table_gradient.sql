@@ -150,31 +150,19 @@ grouped as (
     and w.loop not in (select loop from updated)
 )
 select
-  loop,
-  iteration,
-  op,
-  api_call,
-  duration_ns,
+  * exclude (threads),
   true as fills,
   1.0 as part
 from filled
 union all
 select
-  loop,
-  iteration,
-  op,
-  api_call,
-  duration_ns,
+  *,
   false,
   1.0
 from updated
 union all
 select
-  loop,
-  iteration,
-  op,
-  api_call,
-  duration_ns,
+  * exclude (part),
   false,
   part
 from grouped

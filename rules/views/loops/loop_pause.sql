@@ -72,10 +72,10 @@ long as (
 ),
 -- stretches of time of which some are near a pause: what lies in no such stretch is left out before it is sorted
 width as (
-  select cast(greatest(median("end" - start), max("end" - start) // 1000, 1) as bigint) as ns from long
+  select near_width("end" - start) as ns from long
 ),
 near as (
-  select distinct unnest(range(start // ns, "end" // ns + 1)) as stretch from long, width
+  select distinct unnest(near_stretches(start, "end", ns)) as stretch from long, width
 ),
 -- the GPU computing, or the profiler; copies of a checkpoint are part of what the pause costs
 busy as (

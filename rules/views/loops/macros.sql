@@ -14,3 +14,10 @@ create macro loaded_for(ns, attention_ns, other_cudnn_ns, part) as
     when other_cudnn_ns >= part * ns then 'convolution'
     else 'code'
   end;
+
+-- How long the stretches of time are by which what lies near some intervals is found (ns), of the lengths of these.
+-- What lies in no such stretch is left out before it is sorted.
+create macro near_width(length) as cast(greatest(median(length), max(length) // 1000, 1) as bigint);
+
+-- The numbers of the stretches of a width that an interval touches: a moment is in the stretch moment // width.
+create macro near_stretches(start, until, width) as range(start // width, until // width + 1);

@@ -12,14 +12,32 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 
 
+_OPERATIONS = """
+    create or replace temp table tuning_op as
+    select o.process, o.start, o."end" - o.start as ns
+    from gpu_op o
+    join (
+        select a.id from api_call a asof join tuning_stretch s on s.thread = a.thread and s.start <= a.start
+        where a.start < s."end"
+    ) c on c.id = o.api_call
+    where o.kind in ('kernel', 'graph')
+"""
+
+
 @contextmanager
 def known(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Keeps the stretches in which an autotuner worked while this is open: to find them reads all Python stacks."""
+    """Keeps the stretches in which an autotuner worked, and the kernels that it launched, while this is open: to find
+    them reads all Python stacks.
+    """
     con.execute("create or replace temp table tuning_stretch as from tuning_stretches()")
+    if con.execute("select 1 from tuning_stretch limit 1").fetchall():  # or millions of calls would be sorted for none
+        con.execute(_OPERATIONS)
+    else:
+        con.execute("create or replace temp table tuning_op (process integer, start bigint, ns bigint)")
     try:
         yield
     finally:
-        con.execute("drop table tuning_stretch")
+        con.execute("drop table tuning_stretch; drop table tuning_op")
 
 
 def launched_while_tuning(con: duckdb.DuckDBPyConnection, thread: Ints, start: Ints) -> NDArray[np.bool_]:
@@ -38,18 +56,7 @@ def work_while_tuning(con: duckdb.DuckDBPyConnection, process: int, first: int, 
     """Return the time of the kernels and graphs that autotuners launched (ns), and their number: of a process, from one
     moment to another.
     """
-    if not con.execute("select 1 from tuning_stretch limit 1").fetchall():  # or millions of calls would be sorted
-        return 0.0, 0
     ((time, count),) = con.execute(
-        """
-        select sum(o."end" - o.start), count(*)
-        from gpu_op o
-        join (
-            select a.id from api_call a asof join tuning_stretch s on s.thread = a.thread and s.start <= a.start
-            where a.start < s."end"
-        ) c on c.id = o.api_call
-        where o.process = ? and o.kind in ('kernel', 'graph') and o.start >= ? and o.start < ?
-        """,
-        [process, first, last],
+        "select sum(ns), count(*) from tuning_op where process = ? and start >= ? and start < ?", [process, first, last]
     ).fetchall()
     return float(time or 0), int(count)

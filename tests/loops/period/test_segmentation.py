@@ -177,6 +177,31 @@ def test_a_time_step_that_saves_its_fields_is_the_iteration() -> None:
     assert len(begins(sequence)) in (29, 30)
 
 
+_MOMENTS = [*(f"tiny_{number}" for number in range(12)), *["memcpy:device_to_host"] * 4]  # more than any log line reads
+
+
+def test_energies_and_moments_of_a_simulation_end_no_step() -> None:
+    """Dozens of small kernels every twenty steps are more operations than a step has, and take next to no time."""
+    step = ["kick_drift", "forces", "kick", "tracers"]
+    assert len(begins((step * 20 + _MOMENTS) * 12)) == pytest.approx(240, abs=1)
+
+
+@pytest.mark.parametrize("least", [10, 20])
+def test_a_time_step_of_many_iterations_is_no_report_of_them(least: int) -> None:
+    """As little time around a solver, which needs now more iterations, now fewer."""
+    solve, sequence = ["spmv", "dot", "axpy", "update"], []
+    for number in range(30):
+        sequence += [*solve * (least + 5 * number % 7), *_MOMENTS]
+    assert len(begins(sequence)) in (29, 30)
+
+
+def test_a_day_of_many_books_is_the_iteration() -> None:
+    """Its books share the market that was uploaded, and their values are read back together."""
+    book = ["simulate", "price", "reduce"]
+    day = [BATCH, "tiny_restore", *book * 24, *["memcpy:device_to_host"] * 7]
+    assert distances(day * 30) == {len(day)}
+
+
 @pytest.mark.parametrize("layers", [2, 12])
 def test_how_often_the_same_work_comes_is_said(layers: int) -> None:
     """Twice is said of no iteration: a step has two halves, as a forward pass and the pass back."""

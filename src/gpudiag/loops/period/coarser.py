@@ -22,6 +22,7 @@ def is_coarser(
     """
     return (
         _is_check(outer, finer, events, settings)
+        or _is_report(outer, finer, events, settings)
         or _is_epoch(outer, finer, events, settings)
         or _holds_fed(outer, finer, events, settings)
         or _is_beside(outer, finer, events, settings)
@@ -29,6 +30,33 @@ def is_coarser(
         or schedules.is_scheduled(outer, finer, found, events, settings)
         or schedules.is_admission(outer, finer, events, settings)
     )
+
+
+def _is_report(outer: Division, finer: list[Division], events: Submissions, settings: Settings) -> bool:
+    """Return whether a level adds next to no time to many finer iterations, always to as many, and reads values back.
+
+    Energies and moments of a simulation take dozens of small kernels, more than its steps do; those come every ten
+    steps or every twenty, one after another until they are read. A solver's iterations, which are no steps, differ in
+    number or leave more to do around them; a day's books share the upload of its market.
+    """
+    back, uploaded = (np.array([way in name for name in events.names]) for way in (COPY_BACK, UPLOAD))
+    products = np.array([role in PRODUCTS for role in events.roles])
+    step = uploaded | products | np.array(events.updates)
+    places = np.arange(len(events))
+    read, inside = places + _ahead_of_read(back, events), places >= outer.begins[1]
+    for inner in finer:
+        enough = inner.kinds >= settings["loop_check_kinds"] and inner.quality >= settings["loop_held"]
+        many = every(outer, inner, settings) >= settings["loop_check_every_few"]
+        if not (enough and many and holds_most(inner, outer, events, settings)):
+            continue
+        new = added(inner, outer)
+        if new[step].any() or _shares(new, outer, events)[1] > settings["loop_report_share"]:
+            continue
+        begun, done = (np.searchsorted(inner.begins, at, side="right") for at in (places, read))
+        at_once = done - begun <= 1  # before another iteration
+        if _for_reading(new, at_once, inside, events, settings) and _read(new, back, outer, events):
+            return True
+    return False
 
 
 def _is_epoch(outer: Division, finer: list[Division], events: Submissions, settings: Settings) -> bool:

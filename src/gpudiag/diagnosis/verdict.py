@@ -60,7 +60,7 @@ def unless_doubted(verdict: Verdict, doubts: Sequence[str], lost: Sequence[str],
     none at all where the profiler lost the GPU's work.
     """
     if lost and verdict.state != "problems":
-        return Verdict(state="cannot_tell", text=f"Next to no GPU work is left in the recording. {lost[0]}")
+        return Verdict(state="cannot_tell", text=f"Too little GPU work is left in the recording. {lost[0]}")
     if verdict.state != "healthy" or not (doubts or apart):
         return verdict
     text = f"No known fault was found, but that does not mean that all is well. {doubts[0]}" if doubts else ""

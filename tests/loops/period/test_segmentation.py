@@ -177,7 +177,7 @@ def test_a_time_step_that_saves_its_fields_is_the_iteration() -> None:
     assert len(begins(sequence)) in (29, 30)
 
 
-_MOMENTS = [*(f"tiny_{number}" for number in range(12)), *["memcpy:device_to_host"] * 4]  # more than any log line reads
+_MOMENTS = [*(f"tiny_{number}" for number in range(12)), *["memcpy:device_to_host"] * 4]  # more than a log line takes
 
 
 def test_energies_and_moments_of_a_simulation_end_no_step() -> None:
@@ -186,7 +186,13 @@ def test_energies_and_moments_of_a_simulation_end_no_step() -> None:
     assert len(begins((step * 20 + _MOMENTS) * 12)) == pytest.approx(240, abs=1)
 
 
-@pytest.mark.parametrize("least", [10, 20])
+def test_moments_of_steps_that_read_values_end_none() -> None:
+    """Each step reads values of its own back, one by one."""
+    step = ["kick_drift", "forces", "kick", *["tracer", "memcpy:device_to_host"] * 6]
+    assert len(begins((step * 20 + _MOMENTS) * 12)) == pytest.approx(240, abs=1)
+
+
+@pytest.mark.parametrize("least", [16, 24])
 def test_a_time_step_of_many_iterations_is_no_report_of_them(least: int) -> None:
     """As little time around a solver, which needs now more iterations, now fewer."""
     solve, sequence = ["spmv", "dot", "axpy", "update"], []
@@ -195,10 +201,23 @@ def test_a_time_step_of_many_iterations_is_no_report_of_them(least: int) -> None
     assert len(begins(sequence)) in (29, 30)
 
 
-def test_a_day_of_many_books_is_the_iteration() -> None:
-    """Its books share the market that was uploaded, and their values are read back together."""
-    book = ["simulate", "price", "reduce"]
-    day = [BATCH, "tiny_restore", *book * 24, *["memcpy:device_to_host"] * 7]
+def test_what_is_computed_before_a_solver_is_no_report() -> None:
+    """Two small kernels of fourteen come before forty iterations, always as many: a time step begins with them."""
+    step = ["tiny_start", "tiny_border", *["spmv", "axpy", "smooth"] * 40, *_MOMENTS]
+    assert distances(step * 20) == {len(step)}
+
+
+def test_what_a_solver_with_reads_begins_with_is_no_report() -> None:
+    """The first of its iterations reads its own value soon after, and the step logs a sum."""
+    solve = ["product", "dot", "memcpy:device_to_host", "update"]
+    step = ["tiny_assemble", "tiny_begin", *solve * 40, "tiny_sum", "memcpy:device_to_host"]
+    assert distances(step * 20) == {len(step)}
+
+
+@pytest.mark.parametrize("begun", [[BATCH], ["tiny_restore"], [BATCH, "tiny_restore"]])
+def test_a_day_of_many_books_is_the_iteration(begun: list[str]) -> None:
+    """Its books share what the day begins with, and their values are read back together."""
+    day = [*begun, *["simulate", "price", "reduce"] * 24, *["memcpy:device_to_host"] * 7]
     assert distances(day * 30) == {len(day)}
 
 

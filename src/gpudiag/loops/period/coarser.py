@@ -33,28 +33,35 @@ def is_coarser(
 
 
 def _is_report(outer: Division, finer: list[Division], events: Submissions, settings: Settings) -> bool:
-    """Return whether a level adds next to no time to many finer iterations, always to as many, and reads values back.
+    """Return whether a level adds only a report to its finer iterations: it comes after always as many of them, ten or
+    more, takes next to no time, and what each of its kernels computes is read back before half of another one has run.
 
-    Energies and moments of a simulation take dozens of small kernels, more than its steps do; those come every ten
-    steps or every twenty, one after another until they are read. A solver's iterations, which are no steps, differ in
-    number or leave more to do around them; a day's books share the upload of its market.
+    Energies and moments take dozens of small kernels, often more than a step has. A solver's iterations are mostly no
+    steps: their number differs, or the time step takes more time around them, or computes something before them.
     """
     back, uploaded = (np.array([way in name for name in events.names]) for way in (COPY_BACK, UPLOAD))
-    products = np.array([role in PRODUCTS for role in events.roles])
-    step = uploaded | products | np.array(events.updates)
+    step = uploaded | np.array(events.updates) | np.array([role in PRODUCTS for role in events.roles])
     places = np.arange(len(events))
-    read, inside = places + _ahead_of_read(back, events), places >= outer.begins[1]
+    read = np.minimum(places + _ahead_of_read(back, events), len(events))
     for inner in finer:
         enough = inner.kinds >= settings["loop_check_kinds"] and inner.quality >= settings["loop_held"]
+        if not enough or events.copies[inner.content > 0].all():
+            continue
         many = every(outer, inner, settings) >= settings["loop_check_every_few"]
-        if not (enough and many and holds_most(inner, outer, events, settings)):
+        if not (many and holds_most(inner, outer, events, settings)):
             continue
         new = added(inner, outer)
         if new[step].any() or _shares(new, outer, events)[1] > settings["loop_report_share"]:
             continue
-        begun, done = (np.searchsorted(inner.begins, at, side="right") for at in (places, read))
-        at_once = done - begun <= 1  # before another iteration
-        if _for_reading(new, at_once, inside, events, settings) and _read(new, back, outer, events):
+        own = np.where((inner.content > 0) & ~events.copies, events.mean_ns, 0.0)
+        run = np.append(0.0, np.cumsum(own[events.kind]))
+        at_once = run[read] - run[places] < settings["most_share"] * (inner.content @ own)
+        if _shares_input(inner, outer, at_once, events, settings):
+            continue
+        later = places >= outer.begins[1]  # the first segment may set up
+        kernels = np.flatnonzero((new > 0) & ~events.copies)
+        parts = [float(np.mean(at_once[later & (events.kind == kind)])) for kind in kernels]
+        if parts and min(parts) >= settings["loop_alike_share"] and _read(new, back, outer, events):
             return True
     return False
 

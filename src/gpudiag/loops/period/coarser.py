@@ -39,8 +39,8 @@ def _is_report(outer: Division, finer: list[Division], events: Submissions, sett
     Energies and moments take dozens of small kernels, often more than a step has. A solver's iterations are mostly no
     steps: their number differs, or the time step takes more time around them, or computes something before them.
     """
-    back, uploaded = (np.array([way in name for name in events.names]) for way in (COPY_BACK, UPLOAD))
-    step = uploaded | np.array(events.updates) | np.array([role in PRODUCTS for role in events.roles])
+    back = _copied(COPY_BACK, events)
+    step = _copied(UPLOAD, events) | np.array(events.updates) | np.array([role in PRODUCTS for role in events.roles])
     places = np.arange(len(events))
     read = np.minimum(places + _ahead_of_read(back, events), len(events))
     for inner in finer:
@@ -59,9 +59,10 @@ def _is_report(outer: Division, finer: list[Division], events: Submissions, sett
         if _shares_input(inner, outer, at_once, events, settings):
             continue
         later = places >= outer.begins[1]  # the first segment may set up
-        kernels = np.flatnonzero((new > 0) & ~events.copies)
-        parts = [float(np.mean(at_once[later & (events.kind == kind)])) for kind in kernels]
-        if parts and min(parts) >= settings["loop_alike_share"] and _read(new, back, outer, events):
+        held, soon = (np.bincount(events.kind[at], minlength=len(new)) for at in (later, later & at_once))
+        kernels = (new > 0) & ~events.copies
+        each = (soon >= settings["loop_alike_share"] * held)[kernels]
+        if each.any() and each.all() and _read(new, back, outer, events):
             return True
     return False
 
@@ -75,7 +76,7 @@ def _is_epoch(outer: Division, finer: list[Division], events: Submissions, setti
     """
     if not updates(outer, events):
         return False
-    updating, back = np.array(events.updates), np.array([COPY_BACK in name for name in events.names])
+    updating, back = np.array(events.updates), _copied(COPY_BACK, events)
 
     def holds(one: Division) -> bool:
         new = added(one, outer)
@@ -121,7 +122,7 @@ def _repeats_graph(outer: Division, finer: list[Division], events: Submissions, 
     recorded, points that are drawn anew every so many steps. The launches share no input, and are for no array. A value
     that is read back after now more launches, now fewer, ends a solver's iterations; or is logged every second.
     """
-    back = np.array([COPY_BACK in name for name in events.names])
+    back = _copied(COPY_BACK, events)
     for inner in finer:
         few = inner.count < settings["loop_check_every_few"] * outer.count
         if few or not events.same_graph[inner.content > 0].any() or not holds_most(inner, outer, events, settings):
@@ -179,7 +180,7 @@ def _alternates_with_host(inner: Division, outer: Division, events: Submissions,
     kernels = np.array([not name.startswith((*COPIES, GRAPH)) for name in events.short], dtype=bool)
     if np.count_nonzero(there & ~events.copies) >= settings["loop_check_kinds"] or not (there & kernels).any():
         return False
-    back, up = (np.array([way in name for name in events.names], dtype=bool) for way in (COPY_BACK, UPLOAD))
+    back, up = _copied(COPY_BACK, events), _copied(UPLOAD, events)
     places = np.where(up[events.kind], 0, np.arange(len(events)))
     before = np.maximum.accumulate(places)[events.fed[events.fed >= inner.begins[0]]]  # what comes before the uploads
     alternates = np.count_nonzero(back[events.kind[before]]) >= settings["loop_alike_share"] * len(before)
@@ -195,7 +196,7 @@ def _is_check(outer: Division, finer: list[Division], events: Submissions, setti
     What takes next to no time beside iterations of many kernels is written now and then, whatever computed it.
     """
     kinds = len(events.names)
-    read_back, uploaded = (np.array([way in name for name in events.names]) for way in (COPY_BACK, UPLOAD))
+    read_back, uploaded = _copied(COPY_BACK, events), _copied(UPLOAD, events)
     graphs = np.array([name.startswith(GRAPH) for name in events.short])
     ahead = _ahead_of_read(read_back, events)
     soon = ahead <= settings["loop_check_few"]
@@ -255,6 +256,11 @@ def _shares(new: Floats, outer: Division, events: Submissions) -> tuple[float, f
     """The parts of a level's operations and of their GPU time that are new in it."""
     whole = max(float(outer.content @ events.mean_ns), 1.0)
     return float(new.sum() / max(outer.size, 1.0)), float(new @ events.mean_ns / whole)
+
+
+def _copied(way: str, events: Submissions) -> NDArray[np.bool_]:
+    """Return a mask of the kinds that copy this way."""
+    return np.array([way in name for name in events.names], dtype=bool)
 
 
 def _ahead_of_read(read_back: NDArray[np.bool_], events: Submissions) -> Ints:

@@ -311,6 +311,40 @@ def test_a_logged_value_ends_no_iteration_that_reads_values() -> None:
     assert len(begins(sequence)) in (59, 60)
 
 
+def logging(step: Sequence[str], every: int, logged: Sequence[str] = (), *, array: bool = False) -> list[int]:
+    """Where iterations begin of 300 steps; after every so many the program logs, or copies an array, and waits."""
+    sequence, waits = [], []
+    for number in range(1, 301):
+        sequence += [*step, *logged * (number % every == 0)]
+        waits += [len(sequence)] * (number % every == 0)
+    events = replace(submitted(sequence), calls={"0 cudaStreamSynchronize": np.array(waits[:-1])})
+    if array:
+        events = replace(events, results=np.array(waits) - 1)
+    return next(iterations(events, SETTINGS)).begins.tolist()
+
+
+READINGS = ["flux", "advance", "highest", *["memcpy:device_to_host"] * 40]
+
+
+@pytest.mark.parametrize("logged", [[], ["memcpy:device_to_host"]])
+def test_a_log_line_of_steps_that_read_values_ends_none(logged: list[str]) -> None:
+    """Each step reads gauges back one by one; after ten of them the time is logged as well."""
+    assert len(logging(READINGS, 10, logged)) in (299, 300)
+
+
+@pytest.mark.parametrize(("step", "every", "logged"), [
+    (READINGS, 4, []),  # a time step of a few cycles
+    (READINGS[:3], 12, []),  # the layers of a model
+    (READINGS, 10, ["memcpy:device_to_host"] * 20),  # more than a log line
+])  # fmt: skip
+def test_what_a_wait_ends_may_be_the_iteration(step: list[str], every: int, logged: list[str]) -> None:
+    assert len(logging(step, every, logged)) in (300 // every - 1, 300 // every)
+
+
+def test_a_frame_of_ten_steps_that_read_values_is_the_iteration() -> None:
+    assert len(logging(READINGS, 10, ["memcpy:device_to_host"], array=True)) in (29, 30)
+
+
 def test_a_log_line_does_not_divide_a_pass_into_its_parts() -> None:
     """A pass over six chunks ends with new centres; every fifth pass their shift is read back."""
     chunk = ["gather", "product", "square", "argmin", "scatter", "count"] * 4

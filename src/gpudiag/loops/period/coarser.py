@@ -215,7 +215,7 @@ def _is_check(outer: Division, finer: list[Division], events: Submissions, setti
         negligible = (
             inner.kinds >= settings["loop_step_kinds"]
             and max(_shares(new, outer, events)) <= settings["loop_negligible"]
-        )
+        ) or (not few and schedules.is_log_line(inner, outer, events, settings))
         least = "loop_check_every_few" if few else "loop_check_every" if negligible else "loop_test_every"
         if inner.count < settings[least] * outer.count or not holds_most(inner, outer, events, settings):
             continue

@@ -1,4 +1,4 @@
-"""Reasons why a level of repetition is coarser than the iteration: schedules of output, and requests to a server."""
+"""Reasons why a level of repetition is coarser than the iteration: output, log lines, and requests to a server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from gpudiag.loops.iteration_bounds import Settings
 from gpudiag.loops.period.division import Division, added, every, holds_most, updates
-from gpudiag.loops.period.submissions import Floats, Submissions
+from gpudiag.loops.period.submissions import COPY_BACK, Floats, Submissions
 
 
 def is_scheduled(
@@ -62,6 +62,18 @@ def is_admission(outer: Division, finer: list[Division], events: Submissions, se
         if held.std() >= settings["loop_irregular"] * held.mean():
             return True
     return False
+
+
+def is_log_line(inner: Division, outer: Division, events: Submissions, settings: Settings) -> bool:
+    """Return whether a level is many finer iterations that read values back, and after them a wait, or a value more
+    that is read back as theirs are. A model's layers read nothing back, and what ends with an array is done then.
+    """
+    back = np.array([COPY_BACK in name for name in events.names], dtype=bool)
+    times = every(outer, inner, settings)
+    if times < settings["loop_check_every_few"] or added(inner, outer).any() or not inner.content[back].any():
+        return False
+    results = outer.part_with(events.results) >= settings["loop_alike_share"] > inner.part_with(events.results)
+    return outer.size - times * inner.size <= settings["loop_check_few"] and not results
 
 
 def _follows_input(new: Floats, inner: Division, events: Submissions, settings: Settings) -> bool:

@@ -24,6 +24,7 @@ with work as (
     and segment_ns >= setting('cpu_phase_ns')
     and leaf <> 'compiling'
     and idle_interval not in (select idle_interval from staged_upload)
+    and idle_interval not in (select unnest(idle_intervals) from pool_return)
   group by api_call, loop
 ),
 -- calls between two launches belong together

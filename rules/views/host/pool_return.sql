@@ -19,7 +19,10 @@ with step as (
     thread,
     seq,
     kind,
-    count_if(kind in ('launch', 'graph_launch', 'copy', 'alloc')) over (partition by thread order by seq) as burst
+    count_if(kind in ('launch', 'graph_launch', 'copy', 'alloc')) over (partition by thread order by seq) as burst,
+    last_value(
+      if(kind in ('launch', 'graph_launch', 'copy'), kind, null) ignore nulls
+    ) over (partition by thread order by seq) = 'copy' as after_copy
   from call
   where loop in (select loop from call where kind = 'free')
     and exists (from framework_seen where framework in ('pytorch', 'cupy', 'jax'))
@@ -29,6 +32,7 @@ returned as (
     loop,
     iteration,
     arg_min(id, seq) as api_call,
+    arg_min(after_copy, seq) as after_copy,
     count(*) as frees
   from step
   where kind = 'free'
@@ -38,7 +42,8 @@ returned as (
 freeing as (
   select
     r.loop,
-    mode(s.function order by s.function) as function
+    mode(s.function order by s.function) as function,
+    mode(s.line order by s.line) as line
   from step r
   join call_sample s on s.api_call = r.id
   where r.kind = 'free' and s.inside
@@ -47,7 +52,8 @@ freeing as (
 working as (
   select
     r.api_call,
-    mode(s.function order by s.function) as function
+    mode(s.function order by s.function) as function,
+    mode(s.line order by s.line) as line
   from returned r
   join call_sample s on s.api_call = r.api_call
   where not s.inside
@@ -79,5 +85,6 @@ left join idle_interval p on p.api_call = r.api_call
   and p.leaf = 'host_work'
   and p.segment_ns >= setting('cpu_phase_ns')
   and coalesce(f.function = w.function, w.function is null)
-  and p.api_call not in (select work from host_result_work)
+  -- what follows a copy may work on what was copied, but for the line that frees and the ones right before it
+  and (not coalesce(r.after_copy, false) or w.line between f.line - setting('collection_lines') and f.line)
 group by r.loop, r.iteration, r.api_call, r.frees;

@@ -1,6 +1,9 @@
 -- How many warps one launch of a kernel keeps on each multiprocessor, beside those that fit there at once.
 --   loop: references loop
---   short: the kernel's base name
+--   name: the kernel's full name
+--   short: its base name
+--   grid: number of blocks
+--   block: threads a block
 --   share: its part of the loop's time, in this launch configuration
 --   library: whether it comes with a library
 --   warps: warps of one launch for each multiprocessor, rounded up
@@ -16,7 +19,10 @@ with used as (
 )
 select
   u.loop,
+  u.name,
   u.short,
+  u.grid,
+  u.block,
   u.share,
   is_library_kernel(u.name) as library,
   ceil(u.grid * u.block_warps / u.sm_count) as warps,

@@ -183,6 +183,21 @@ create macro loader_entry(frames) as
     )
   end;
 
+-- The user's own frame that called PyTorch's activation checkpointing (frames, innermost first); null elsewhere.
+create macro checkpoint_caller(frames) as
+  case
+    when len(list_filter(frames, lambda f: ends_with(f.file, '/torch/utils/checkpoint.py'))) > 0 then user_frame(
+      frames[
+        len(frames) - list_position(
+          list_reverse(
+            list_transform(frames, lambda f: coalesce(ends_with(f.file, '/torch/utils/checkpoint.py'), false))
+          ),
+          true
+        ) + 2 :
+      ]
+    )
+  end;
+
 -- Whether a stack was taken while Python wrote down the stack itself, as for a later message of an error.
 create macro writes_traceback(frames) as
   len(list_filter(frames, lambda f: regexp_matches(f.file, '(^|[/\\])traceback\.py$'))) > 0;

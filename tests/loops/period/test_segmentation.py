@@ -137,6 +137,23 @@ def test_a_step_of_many_layers_is_known_by_its_optimizer() -> None:
     assert distances(step * 5) == {len(step)}
 
 
+@pytest.mark.parametrize("times", [5, 7])
+def test_the_iteration_of_a_short_recording_is_found(times: int) -> None:
+    """A time step of a solver's cycles; without an optimizer only its own operations tell it from them."""
+    step = ["source", *["relax", "residual", "restrict", "coarse", "prolong"] * 12, "advance", "boundary"]
+    assert distances(step * times) == {len(step)}
+
+
+@pytest.mark.parametrize("times", [5, 7])
+def test_a_few_reports_or_epochs_end_no_iteration(times: int) -> None:
+    update = ["embed", "gemm", "gelu", "loss", "gemm_grad", "multi_tensor_apply_kernel"]
+    epoch = [*update * 16, *["forward", "loss"] * 4, "memcpy:device_to_host"]
+    assert float(np.median(np.diff(begins(epoch * times)))) == len(update)
+    step = ["gradient", "update", "project", "swap"] * 3
+    report = ["norm", "memcpy:device_to_host"]
+    assert float(np.median(np.diff(begins((step * 10 + report) * times)))) < len(step * 10)
+
+
 @pytest.mark.parametrize("every", [5, 10])
 def test_a_convergence_test_ends_no_iteration(every: int) -> None:
     step = ["gradient", "update", "project", "swap"] * 3

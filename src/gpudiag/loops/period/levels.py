@@ -11,9 +11,16 @@ from gpudiag.loops.period.submissions import Submissions
 
 
 def outermost(found: list[Division], events: Submissions, settings: Settings) -> list[Division]:
-    """The divisions of the outermost level that repeats often enough, of about the best quality."""
-    often = sorted((one for one in found if one.count >= settings["loop_often"]), key=lambda one: one.count)
-    seldom = [one for one in found if one.count < settings["loop_often"] and one.alike >= settings["loop_few_alike"]]
+    """The divisions of the outermost level that repeats often enough, of about the best quality.
+
+    In a short recording a few segments are enough, where all are alike and an operation of their own marks them: a call
+    that comes now and then divides anything.
+    """
+    few = [one for one in found if one.count < settings["loop_often"] and one.alike >= settings["loop_few_alike"]]
+    enough = [one for one in few if one.count >= settings["loop_few"] and not one.marker.call]
+    often = [*(one for one in found if one.count >= settings["loop_often"]), *enough]
+    often.sort(key=lambda one: one.count)
+    seldom = [one for one in few if one not in enough]
     level: list[Division] = []
     while often:
         level = [one for one in often if one.count <= settings["loop_level_times"] * often[0].count]

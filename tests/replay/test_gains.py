@@ -16,8 +16,10 @@ from gpudiag.replay import bounds, estimate
 from gpudiag.replay.estimate import Estimate
 from gpudiag.replay.gains import GainCalculator, gain
 from gpudiag.replay.priced_finding import PricedFinding
-from replaying import rule
+from replaying import loop_model, rule
 from timelines import library
+
+from .test_edits import ids, waiting
 
 
 def priced(
@@ -27,7 +29,7 @@ def priced(
     loop = Loop(id=0, name="step", source="period", iterations=9, iteration_ms=1.0, share_of_span=1.0)
     wanted = rule((price.get("high") or price["expected"])[0])
     wanted = type(wanted).model_validate({**wanted.model_dump(by_alias=True, exclude_none=True), "price": price})
-    stretch = SimpleNamespace(computing=computing, select=lambda _rule, _rows: [object()])
+    stretch = SimpleNamespace(stretch=computing is not None, select=lambda _rule, _rows: [object()])
     monkeypatch.setattr(GainCalculator, "model", lambda _self, _loop: (stretch, None))
     monkeypatch.setattr(bounds, "claim", lambda *_: {"interval:1": claimed * 1e6})
     monkeypatch.setattr(estimate, "price", lambda *_: estimated)
@@ -56,6 +58,26 @@ def test_a_least_gain_of_next_to_nothing_is_an_expected_one(
     price: dict[str, Any] = {"kind": "lower_bound", "on": "gpu_ops", "expected": ("remove_kernel",)}
     found = gain(priced(monkeypatch, price, Estimate(0.9, 0.85, 1.0, longest), 0.1, None), 0.9)
     assert (found.kind, (found.low_ms, found.high_ms)) == (kind, pytest.approx(range_ms))
+
+
+def test_fixes_leave_no_less_than_the_loop_computes() -> None:
+    """A kernel takes 100 of 120 µs in what is replayed, and what counts as computing takes 108: short gaps do, too."""
+    case = waiting(host=10)
+    unwaited, faster = rule("drop_sync"), rule("shrink_kernel", on="gpu_ops")
+    bound = rule("drop_sync")
+    assert bound.price is not None
+    bound = bound.model_copy(update={"price": bound.price.model_copy(update={"kind": "upper_bound"})})
+    with loop_model(case) as model:
+        model.computing = 0.9
+        waits = model.select(unwaited, [{"api_calls": ids(case, 1)}])
+        kernels = model.select(faster, [{"gpu_ops": ids(case, 0, table="gpu_op"), "recoverable": 0.5}])
+        assert waits is not None
+        assert kernels is not None
+        assert estimate.price(model, bound, waits).proven == pytest.approx(0.9)
+        free = model.fixed(unwaited, waits, None)
+        assert model.remaining(free) == pytest.approx(0.9)
+        both = model.remaining(model.fixed(faster, kernels, free))
+    assert both == pytest.approx(0.9 - 50 / 120), "what the kernel saves goes, the rest of the computing stays"
 
 
 def test_a_bound_saves_no_more_time_than_its_kernels_take(monkeypatch: pytest.MonkeyPatch) -> None:

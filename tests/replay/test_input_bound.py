@@ -57,7 +57,7 @@ def test_a_stretch_promises_no_more_than_its_loop() -> None:
         chosen = model.select(wanted, [{"api_calls": fetched}])
         assert chosen is not None
         assert estimate.price(model, wanted, chosen).expected < 0.5
-        model.computing = 0.9  # of the loop, of which the rows are a stretch
+        model.computing, model.stretch = 0.9, True  # of the loop, of which the rows are a stretch
         price = estimate.price(model, wanted, chosen)
     assert 0.85 < price.low <= price.expected < 0.95
 

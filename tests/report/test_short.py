@@ -66,7 +66,7 @@ def test_only_the_first_sentence_of_a_message_is_seen() -> None:
 
 def test_what_all_fixes_leave_stands_above_them() -> None:
     text = " ".join(shown(samples.launch_bound()).split())
-    said = "with both fixed, an iteration takes perhaps 1.18 ms instead of 5.70 ms."
+    said = "with both fixed, an iteration takes at best 1.18 ms instead of 5.70 ms."
     assert (
         text.index("What to fix, in this order") < text.index(said) < text.index("1. The GPU waits for small kernels")
     )

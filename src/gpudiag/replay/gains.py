@@ -69,7 +69,7 @@ class GainCalculator:
         item.chosen = item.model.select(rule, proven) if item.model else None
         if item.model and item.chosen:
             item.price = estimate.price(item.model, rule, item.chosen)
-            if item.bounded and item.model.computing is not None:  # other stretches may lose more by it
+            if item.bounded and item.model.stretch:  # other stretches may lose more by it
                 item.price = _at_least(item.price, item.proven, item.part(claim))
             if rule.price and rule.price.kind == "lower_bound":
                 gate = self.settings["min_share_expected"]

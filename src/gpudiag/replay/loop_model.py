@@ -37,10 +37,14 @@ class LoopModel:
         settings: Mapping[str, float],
         unprofiled_ns: float | None,
         meet: collectives.Rendezvous | None = None,
-        computing: float | None = None,
+        computing: float = 0.0,
+        *,
+        stretch: bool = False,
     ) -> None:
-        """computing: the part of the recorded loop in which it computes, where the graphs hold only a stretch of it."""
-        self.con, self.settings, self.meet, self.computing = con, settings, meet, computing
+        """computing: the part of the recorded loop in which it computes; stretch: whether the graphs hold only a
+        stretch of it.
+        """
+        self.con, self.settings, self.meet, self.computing, self.stretch = con, settings, meet, computing, stretch
         self.graphs = collectives.without_waiting(graphs, meet) if meet else list(graphs)
         slowed = overhead.with_stacks(con) if unprofiled_ns is None else frozenset()
         self.slowed = any(one.record.window.process in slowed for one in graphs)
@@ -144,15 +148,30 @@ class LoopModel:
         if total <= 0:
             return 1.0
         idle = total - sum(self._busy(part.edited) for part in self.start[number])
-        if self.computing is None or not 0 < total - after <= idle:
+        if not self.stretch or not 0 < total - after <= idle:
             return after / total
-        computing = self.computing * sum(one.length for one in self.graphs)
-        return 1 - (total - after) / idle * max(0.0, 1 - computing / total)
+        return 1 - (total - after) / idle * max(0.0, 1 - self._computing_ns / total)
+
+    @property
+    def _computing_ns(self) -> float:
+        """How long the loop computes in the time of its graphs, as its own line says (ns)."""
+        return self.computing * sum(one.length for one in self.graphs)
 
     def least(self, edited_graphs: Sequence[EditedGraph]) -> float:
         """Return what the busiest engine of the edited graphs needs, over the unedited length."""
         total = self.base(0)
-        return min(1.0, sum(map(self._busy, edited_graphs)) / total) if total > 0 else 0.0
+        if total <= 0:
+            return 0.0
+        return min(1.0, max(sum(map(self._busy, edited_graphs)), self._computed(0, edited_graphs)) / total)
+
+    def _computed(self, number: int, edited_graphs: Sequence[EditedGraph]) -> float:
+        """How long the loop computes once its kernels take what the edits leave of them, and no less (ns).
+
+        It is more than its kernels take where other stretches than the replayed one compute for longer, and where gaps
+        that are too short to matter count as computing.
+        """
+        before = sum(_kernel_ns(part.edited) for part in self.start[number])
+        return self._computing_ns - max(0.0, before - sum(map(_kernel_ns, edited_graphs)))
 
     def _busy(self, edited: EditedGraph) -> float:
         """The work of the busiest engine (ns): a GPU's kernels, where they overlapped as they did, or one direction's
@@ -191,9 +210,16 @@ class LoopModel:
         edited_graphs = self._edited([part.edited.copy() for part in parts], variant, chosen, shared=shared)
         after, least = self._of_loop(number, sum(self._lengths(edited_graphs))), 0.0
         if not registry.rewrites(variant):  # what a rewritten kernel takes is a guess
-            least = self._of_loop(number, sum(map(self._busy, edited_graphs)))
+            computed = self._computed(number, edited_graphs) / self.base(number) if self.base(number) > 0 else 0.0
+            least = max(self._of_loop(number, sum(map(self._busy, edited_graphs))), computed)
         # Kernels that fill the GPU do not run side by side because nothing keeps them apart any more.
         return min(1.0, after if registry.moves(variant) else max(after, least)), min(1.0, least)
+
+
+def _kernel_ns(edited: EditedGraph) -> float:
+    """The time of all kernels of a graph together (ns)."""
+    ops = edited.graph.record.ops
+    return float(edited.duration[edited.graph.op[ops.kind == 0]].sum())
 
 
 def model(
@@ -216,20 +242,21 @@ def model(
         return None, simulate.Doubt("missed", off)
     if doubt := simulate.held(graphs, settings):
         return None, doubt
-    computing = _computing(con, loop, sum(one.iterations for one in graphs))
-    fitted = LoopModel(con, graphs, settings, unprofiled_ns, meet, computing)
+    iterations, computing = _facts(con, loop)
+    stretch = sum(one.iterations for one in graphs) < iterations
+    fitted = LoopModel(con, graphs, settings, unprofiled_ns, meet, computing, stretch=stretch)
     if abs(fitted.unexplained) > settings["replay_abstain"]:
         return None, simulate.Doubt("missed", fitted.unexplained)
     return fitted, None
 
 
-def _computing(con: Connection, loop: int, replayed: int) -> float | None:
-    """Return the part of a loop in which it computes; None where all of its iterations are replayed."""
+def _facts(con: Connection, loop: int) -> tuple[int, float]:
+    """Return how many iterations a loop has, and the part of its time in which it computes."""
     row = con.execute(
         """
-        select f.iterations, b.share from loop_facts f
+        select f.iterations, coalesce(b.share, 0) from loop_facts f
         left join loop_budget b on b.loop = f.loop and b.category = 'compute' where f.loop = ?
         """,
         [loop],
     ).fetchone()
-    return row[1] or 0.0 if row and replayed < row[0] else None
+    return (int(row[0]), float(row[1])) if row else (0, 0.0)

@@ -52,10 +52,12 @@ def test_a_fix_that_adds_nothing_to_those_above_is_not_counted() -> None:
     )
 
 
-def test_bounds_alone_make_a_best_case() -> None:
-    best, beside = finding(1, 7.0, "upper_bound"), finding(2, 5.0)
+def test_a_bound_among_them_makes_a_best_case() -> None:
+    best = finding(1, 7.0, "upper_bound")
     assert "takes at best 5.00 ms instead" in together(best, finding(2, 5.0, "upper_bound"))
-    assert "takes perhaps 5.00 ms instead" in together(best, beside)
+    assert "takes at best 5.00 ms instead" in together(best, finding(2, 5.0))
+    assert "takes at best 5.00 ms instead" in together(best, finding(2, 5.0, uncertain=True))
+    assert "takes perhaps 5.00 ms instead" in together(best, finding(2, 5.0, "lower_bound")), "less than a best case"
 
 
 def test_with_a_gain_that_may_be_nothing_it_is_a_perhaps() -> None:
@@ -105,7 +107,7 @@ def test_a_fix_that_helps_only_after_others_says_of_what() -> None:
 
 
 def test_the_sentence_stands_below_the_rows() -> None:
-    said = "with both fixed, an iteration takes perhaps 1.18 ms instead of 5.70 ms."
+    said = "with both fixed, an iteration takes at best 1.18 ms instead of 5.70 ms."
     text = markdown.render(samples.launch_bound())
     assert text.index("| 2 | A scalar is read back") < text.index(said) < text.index("## The findings in detail")
     assert f'<p class="aside">Gains can overlap: {said}</p>' in page.render(samples.launch_bound())

@@ -154,8 +154,9 @@ def together(findings: Sequence[Finding], loops: Mapping[int, Loop]) -> str:
     if before == after:
         return ""
     kinds = {one.gain.kind for one in counted}
-    unsure = kinds != {"expected"} or any(one.gain.uncertain for one in counted)  # only bounds alone make a bound
-    how = "at best" if kinds == {"upper_bound"} else "perhaps" if unsure else "about"
+    unsure = kinds != {"expected"} or any(one.gain.uncertain for one in counted)
+    bound = "upper_bound" in kinds and "lower_bound" not in kinds  # one fix may save less, and none is sure of more
+    how = "at best" if bound else "perhaps" if unsure else "about"
     of = _whole(last, loops)
     subject = of if of == WHOLE or len(loops) == 1 else f"an iteration of {of}"
     fixed = _named([one.rank for one in counted], len(findings))

@@ -132,21 +132,28 @@ def test_places_that_do_not_add_up_say_that_there_are_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "counted"),
+    ("said", "iterations", "counted"),
     [
-        ("The loop makes 0.89 copies an iteration through", "The loop makes 8 copies in 9 iterations through"),
-        ("0.077 kernel launches an iteration", "1 kernel launch in 13 iterations"),
-        ("3.5 copies an iteration", "3.5 copies an iteration"),
-        ("0.0296296 copies an iteration", "4 copies in 135 iterations"),  # as a saved report holds it
+        ("The loop makes 0.89 copies an iteration.", 9, "The loop makes 8 copies in 9 iterations."),
+        ("It copies (0.97 copies an iteration, all large)", 37, "It copies (36 copies in 37 iterations, all large)"),
+        ("It runs 0.91 times an iteration.", 11, "It runs 10 times in 11 iterations."),
+        ("0.077 kernel launches an iteration", 13, "1 kernel launch in 13 iterations"),
+        ("It runs 0.97 times an iteration.", 450, "It runs about once an iteration."),
+        ("It copies (0.97 copies an iteration)", None, "It copies (about one copy an iteration)"),
+        ("0.73 copies an iteration", 450, "about 8 copies in 11 iterations"),
+        ("0.0296296 copies an iteration", None, "about 4 copies in 135 iterations"),  # as a saved report holds it
+        ("0.5 copies an iteration", 9, "about 1 copy in 2 iterations"),  # no whole number of 9
+        ("3.5 copies an iteration", 9, "3.5 copies an iteration"),
     ],
 )
-def test_less_than_one_an_iteration_is_counted_over_several(said: str, counted: str) -> None:
-    assert iteration_words.counted(said) == counted
+def test_less_than_one_an_iteration_is_counted_over_several(said: str, iterations: int | None, counted: str) -> None:
+    assert iteration_words.counted(said, iterations) == counted
 
 
 def test_counts_below_one_are_evidence_in_whole_numbers() -> None:
     item = EvidenceItem(label="copies an iteration", unit="per_iteration")
     assert str(evidence_words.labelled(item, 8 / 9)) == "copies an iteration = 8 in 9"
+    assert str(evidence_words.labelled(item, 0.972973)) == "copies an iteration = 36 in 37"
 
 
 def test_no_rule_speaks_of_iterations_where_nothing_repeats() -> None:

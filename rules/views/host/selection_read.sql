@@ -53,7 +53,7 @@ preparing as (
   from following f
   asof join selecting s on f.thread = s.thread and s.start >= f."end"
   where f.of_library
-    and s.start - f."end" <= if(f.read_bytes is null, setting('cpu_phase_ns'), setting('host_work_ns'))
+    and s.start - f."end" <= if(f.read_bytes is null, setting('cpu_phase_ns'), setting('delayed_most_ns'))
 )
 select
   api_call,

@@ -31,7 +31,9 @@ def _of_iterations(template: str, rule: Rule, rows: Sequence[Row], loop: Row | N
     """The sentence in words that hold of the loop, or of the run where nothing repeats. Raises TemplateProblem."""
     text = render(template, rule, rows, loop)
     repeats = loop is None or "unknown" not in (loop.get("source"), loop.get("period_source"))
-    return iteration_words.counted(text) if repeats else iteration_words.of_run(text)
+    if not repeats:
+        return iteration_words.of_run(text)
+    return iteration_words.counted(text, loop.get("iterations") if loop else None)
 
 
 def _loop_of(rows: Sequence[Row], loops: Mapping[int, Row]) -> Row | None:

@@ -12,6 +12,7 @@ from gpudiag.text.escape import code, plain
 from gpudiag.text.format import byte_size, num, pct
 
 _NAMED = 3  # of a list of names; the others are counted
+_SIX_DIGITS = 1e-5  # to which a report keeps its figures
 
 
 class Fact(NamedTuple):
@@ -65,7 +66,7 @@ def _printed(unit: str, value: Any) -> str:
 
 def _per_iteration(value: float) -> str:
     """`8 in 9` of something that happens less than once an iteration."""
-    return iteration_words.over(value, "").replace("  ", " ").removesuffix(" iterations") or num(value)
+    return iteration_words.over(value, "", _SIX_DIGITS).replace("  ", " ").removesuffix(" iterations") or num(value)
 
 
 _FIGURES: dict[str, Callable[[float], str]] = {

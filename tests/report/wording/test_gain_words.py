@@ -104,6 +104,8 @@ def test_a_fix_that_helps_only_after_others_says_of_what() -> None:
     late = finding(2, 5.0, share=0.001, cumulative_before_ms=7.0)
     said = gain_words.headline(late, {1: loop()}, "those above", ranged=True)
     assert said == "only after those above: about 20 % of an iteration"
+    then = "next to nothing alone. With the fixes above made, an iteration of `loop_1` goes from 7.00 ms to 5.00 ms."
+    assert gain_words.gain(late, {1: loop()}) == f"**Gain, expected:** {then}"
 
 
 def test_the_sentence_stands_below_the_rows() -> None:

@@ -41,7 +41,7 @@ def headline(
         return f"fixing it would not shorten {of}"
     if adds_nothing(finding):
         return f"no extra gain after {before} ({_alone(finding, loops)})"
-    if more is not None and finding.gain.share < LITTLE:
+    if _only_then(finding):
         return f"only after {before}: {_word(finding.gain)} {pct(_then(finding, loops))} of {of}"
     if ranged:
         return f"{_size(finding.gain, _beside(finding, loops) or of)}{_saved(finding, loops)}"
@@ -55,6 +55,12 @@ def adds_nothing(finding: Finding) -> bool:
     more = _more(finding)
     known = finding.gain.kind != "test_needed" and finding.caused_by is None and finding.gain.share >= SMALLEST
     return known and more is not None and more < LITTLE
+
+
+def _only_then(finding: Finding) -> bool:
+    """Return whether it saves next to nothing alone, and something once the findings above it are fixed."""
+    more = _more(finding)
+    return more is not None and more >= LITTLE and finding.gain.share < LITTLE and finding.caused_by is None
 
 
 def beside(findings: Sequence[Finding], loops: Mapping[int, Loop], same: Mapping[int, int]) -> str:
@@ -188,6 +194,8 @@ def gain(finding: Finding, loops: Mapping[int, Loop]) -> str:
         return f"**Gain:** only an experiment can tell. {prose(gain.test or '')}".strip()
     loop = loop_of(finding, loops)
     kind = "uncertain" if gain.uncertain and gain.interval else KINDS[gain.kind]
+    if _only_then(finding) and (then := _from_to_then(finding, loops)):
+        return f"**Gain, {kind}:** next to nothing alone. With the fixes above made, {then}."
     said = f"**Gain, {kind}:** {_from_to(finding, loops)}"
     if loop and loop.share_of_span < 0.95:
         said += f", which saves {pct(gain.share * loop.share_of_span)} of all steady time"
@@ -207,7 +215,7 @@ def _from_to(finding: Finding, loops: Mapping[int, Loop]) -> str:
     if gain.before_ms is None or gain.after_ms is None:
         return f"{pct(gain.share)} of {what}"
     loop = loop_of(finding, loops)
-    subject = "one launch" if gain.basis == "kernel" else f"an iteration of {what}" if loop and what != WHOLE else what
+    subject = _subject(finding, loops)
     shorter = loop is not None and gain.before_ms < (1 - SMALLEST) * loop.priced_ms(gain.kind)
     guessed = shorter or (loop is not None and loop.guessed is not None and gain.kind == "expected")
     if gain.after_ms < gain.before_ms * NOTHING_LEFT:
@@ -230,6 +238,20 @@ def _from_to(finding: Finding, loops: Mapping[int, Loop]) -> str:
     if guessed:
         return f"without the profiler, {subject} goes from perhaps {before} to {after}{summary}"
     return f"{subject} goes from {before} to {after}{summary}"
+
+
+def _from_to_then(finding: Finding, loops: Mapping[int, Loop]) -> str:
+    """What it changes once the findings above it are fixed; empty where these figures would not show it."""
+    gain = finding.gain
+    before, after = duration(gain.cumulative_before_ms or 0.0), duration(gain.cumulative_after_ms or 0.0)
+    return "" if before == after else f"{_subject(finding, loops)} goes from {before} to {after}"
+
+
+def _subject(finding: Finding, loops: Mapping[int, Loop]) -> str:
+    what = basis(finding, loops)
+    if finding.gain.basis == "kernel":
+        return "one launch"
+    return f"an iteration of {what}" if loop_of(finding, loops) and what != WHOLE else what
 
 
 def _two(value: float) -> str:

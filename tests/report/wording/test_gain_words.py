@@ -108,6 +108,20 @@ def test_a_fix_that_helps_only_after_others_says_of_what() -> None:
     assert gain_words.gain(late, {1: loop()}) == f"**Gain, expected:** {then}"
 
 
+def test_a_bound_names_no_other_time_of_an_iteration_than_the_loops_line() -> None:
+    """It is of the loop under another guess of what recording cost than the one that the line gives."""
+    guess = {"usual_ms": 6.0, "least_ms": 4.0, "most_ms": 10.0}
+    times = {"before_ms": 8.0, "after_ms": 6.0, "share": 0.25}
+    bound, guessed = finding(1, 5.0, "upper_bound", **times), {1: loop(guessed=guess)}
+    assert gain_words.gain(bound, guessed) == (
+        "**Gain, at most:** 2.00 ms and 25 % of an iteration of `loop_1`, whatever recording cost"
+        ", which saves 12 % of all steady time."
+    )
+    assert gain_words.headline(bound, guessed, ranged=True) == "up to 25 % of an iteration, up to 2.00 ms"
+    same = finding(1, 5.0, "upper_bound", **times | {"before_ms": 6.0, "after_ms": 4.5})
+    assert "goes from perhaps 6.00 ms to 4.50 ms" in gain_words.gain(same, guessed), "the time that the line gives"
+
+
 def test_the_sentence_stands_below_the_rows() -> None:
     said = "with both fixed, an iteration takes at best 1.18 ms instead of 5.70 ms."
     text = markdown.render(samples.launch_bound())

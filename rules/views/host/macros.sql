@@ -202,6 +202,18 @@ create macro checkpoint_caller(frames) as
 create macro writes_traceback(frames) as
   len(list_filter(frames, lambda f: regexp_matches(f.file, '(^|[/\\])traceback\.py$'))) > 0;
 
+-- Whether a Python stack was inside torch.compile as it compiles, or as it records CUDA graphs of what it compiled.
+create macro records_graphs(frames) as
+  len(
+    list_filter(
+      frames,
+      lambda f: regexp_matches(
+        f.file,
+        '[/\\]torch[/\\](_inductor[/\\]cudagraph|_dynamo[/\\](convert_frame|backends))'
+      )
+    )
+  ) > 0;
+
 -- The innermost of these.
 create macro user_frame(frames) as user_frames(frames)[1];
 

@@ -288,6 +288,9 @@ create macro names_convergence(message) as
   )
     or regexp_matches(message, 'Norm(Two|One)?Ops|AbsMaxOps|^cupy_sqrt__|reduce_1Block_kernel');
 
+-- Whether a kernel's full name says that it computes gradients.
+create macro names_gradient(name) as coalesce(regexp_matches(name, '(?i)backward|dgrad|wgrad'), false);
+
 -- Whether a text (a kernel's full name, or an NVTX path) tells that a model is trained: what is read back there is a
 -- metric.
 create macro names_training(message) as

@@ -8,6 +8,7 @@
 --   end: when the call began (ns)
 --   path: the innermost NVTX range in the middle of it
 --   samples: Python samples in it
+--   torch_samples: of these, those whose innermost function is PyTorch's own
 --   fetches_input: whether it fetched input: most of its samples are in a data loader, or its NVTX range says so;
 --    waiting for a pool right after an array was copied back does not count
 --   blocked_ns: time in it that the thread spent in calls of the operating system (ns)
@@ -34,6 +35,7 @@ voted as (
   select
     api_call,
     count(*) as samples,
+    count(*) filter (where in_torch) as in_torch,
     count(*) filter (where fetches_input) as fetching,
     count(*) filter (where waits_for_worker) as pooled
   from call_sample
@@ -74,6 +76,7 @@ select
   s.start as "end",
   a.path,
   cast(coalesce(v.samples, 0) as integer) as samples,
+  cast(coalesce(v.in_torch, 0) as integer) as torch_samples,
   coalesce(2 * (v.fetching - if(r.id is null, 0, v.pooled)) > v.samples, false)
     or coalesce(names_input(list_last(string_split(a.path, ' / '))), false) as fetches_input,
   cast(coalesce(b.ns, 0) as bigint) as blocked_ns,

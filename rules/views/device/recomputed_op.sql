@@ -1,7 +1,7 @@
 -- A kernel of a backward pass that computes again what the forward pass has computed: PyTorch launches its backward
--- pass from a thread of its own, and this kernel is one of six or more that this thread launched in the same order as
--- another one, from which the program's first kernel came.
--- materialised: read twice by its rule, and a window over all kernels of such a loop
+-- pass from a thread of its own, which it names, and this kernel is one of six or more that this thread launched in the
+-- same order as another one.
+-- materialised: two windows over all kernels of such a loop
 --   op: references gpu_op
 --   loop: references loop
 --   iteration: references iteration
@@ -10,30 +10,8 @@
 --   duration_ns: how long it ran (ns)
 --   of_thread: what such kernels take of the time of all kernels that its thread launched
 create view recomputed_op as
-with launching as (
-  select distinct
-    c.process,
-    c.thread
-  from analysed_api_call c
-  join api_name k on k.id = c.name
-  where k.kind = 'launch'
-),
--- most programs launch from one thread, and need no window over their kernels
-several as (
-  select process
-  from launching
-  group by process
-  having count(*) > 1
-),
--- the first launch of a program is no backward pass's
-first as (
-  select
-    c.process,
-    arg_min(c.thread, (c.start, c.id)) as thread
-  from api_call c
-  join api_name k on k.id = c.name
-  where k.kind = 'launch' and c.process in (select process from several)
-  group by c.process
+with backward as (
+  select id from thread where contains(name, 'pt_autograd')
 ),
 kernel as (
   select
@@ -43,35 +21,47 @@ kernel as (
     w.duration_ns,
     w.api_call,
     c.thread,
-    c.thread = t.thread as forward,
+    c.thread not in (from backward) as forward,
     c.start as called,
     hash(o.name, o.grid, o.block) as what
   from loop_gpu_op w
   join analysed_gpu_op o on o.id = w.op
-  join first t on t.process = o.process
   join analysed_api_call c on c.id = w.api_call
-  where w.class = 'compute' and w.kind = 'kernel'
+  where w.class = 'compute'
+    and w.kind = 'kernel'
+    and o.process in (select process from thread where id in (from backward))
 ),
-sequence as (
+followed as (
   select
     *,
-    hash(
+    [
       what,
       lead(what, 1) over following,
       lead(what, 2) over following,
       lead(what, 3) over following,
       lead(what, 4) over following,
       lead(what, 5) over following
-    ) as six
+    ] as six
   from kernel
   window following as (partition by loop, thread order by called, op)
+),
+-- the same kernel launched over and over has no order that another thread could repeat
+sequence as (
+  select
+    * exclude (six),
+    if(
+      len(list_filter(six, lambda k: k is null)) > 0 or list_unique(six) < setting('recomputed_kinds'),
+      null,
+      hash(six)
+    ) as six
+  from followed
 ),
 computed as (
   select distinct
     loop,
     six
   from sequence
-  where forward
+  where forward and six is not null
 ),
 compared as (
   select

@@ -1,6 +1,6 @@
 -- A burst of frees with which a framework gives the blocks of its memory pool back to the driver. Frees without another
 -- step between them are one burst.
--- materialised: two rules read it
+-- materialised: two rules and the host's work on results read it
 --   loop: references loop
 --   iteration: references iteration
 --   api_call: its first free (references api_call)
@@ -11,7 +11,11 @@
 --     (references idle_interval)
 --   before_ns: how long that is (ns)
 create view pool_return as
-with step as (
+-- results that the host may work on
+with copied_back as (
+  select api_call from transfer where direction = 'device_to_host' and bytes > setting('staged_bytes')
+),
+step as (
   select
     id,
     loop,
@@ -21,9 +25,10 @@ with step as (
     kind,
     count_if(kind in ('launch', 'graph_launch', 'copy', 'alloc')) over (partition by thread order by seq) as burst,
     last_value(
-      if(kind in ('launch', 'graph_launch', 'copy'), kind, null) ignore nulls
-    ) over (partition by thread order by seq) = 'copy' as after_copy
-  from call
+      if(b.api_call is not null, 'result', if(kind in ('launch', 'graph_launch'), kind, null)) ignore nulls
+    ) over (partition by thread order by seq) = 'result' as after_copy
+  from call c
+  left join copied_back b on b.api_call = c.id
   where loop in (select loop from call where kind = 'free')
     and exists (from framework_seen where framework in ('pytorch', 'cupy', 'jax'))
 ),
@@ -38,12 +43,11 @@ returned as (
   where kind = 'free'
   group by loop, iteration, thread, burst
 ),
--- the function that frees, and the one that works before the first free
+-- the place that frees, and the one that works before the first free
 freeing as (
   select
     r.loop,
-    mode(s.function order by s.function) as function,
-    mode(s.line order by s.line) as line
+    mode(struct_pack(file := s.file, function := s.function, line := s.line) order by s.file, s.line) as at
   from step r
   join call_sample s on s.api_call = r.id
   where r.kind = 'free' and s.inside
@@ -52,10 +56,12 @@ freeing as (
 working as (
   select
     r.api_call,
-    mode(s.function order by s.function) as function,
-    mode(s.line order by s.line) as line
+    mode(struct_pack(file := s.file, function := s.function, line := s.line) order by s.file, s.line) as at,
+    -- a collection is built into Python: no function of a library is inside
+    bool_and(s.line = y.frames[1].line and s.function = y.frames[1].function) as in_own_code
   from returned r
   join call_sample s on s.api_call = r.api_call
+  join py_sample y on y.id = s.sample
   where not s.inside
   group by r.api_call
 ),
@@ -84,7 +90,11 @@ left join idle_interval p on p.api_call = r.api_call
   and p.doing = 'segment'
   and p.leaf = 'host_work'
   and p.segment_ns >= setting('cpu_phase_ns')
-  and coalesce(f.function = w.function, w.function is null)
+  and coalesce(f.at.function = w.at.function and f.at.file = w.at.file, w.at is null)
   -- what follows a copy may work on what was copied, but for the line that frees and the ones right before it
-  and (not coalesce(r.after_copy, false) or w.line between f.line - setting('collection_lines') and f.line)
+  and (
+    not coalesce(r.after_copy, false)
+      or w.in_own_code
+      and w.at.line between f.at.line - setting('collection_lines') and f.at.line
+  )
 group by r.loop, r.iteration, r.api_call, r.frees;

@@ -65,8 +65,8 @@ def is_admission(outer: Division, finer: list[Division], events: Submissions, se
 
 
 def is_log_line(inner: Division, outer: Division, events: Submissions, settings: Settings) -> bool:
-    """Return whether a level is many finer iterations that read values back, and after them a wait, or a value more
-    that is read back as theirs are. A model's layers read nothing back, and what ends with an array is done then.
+    """Return whether a level is many finer iterations that read values back, and after them a wait, or one more
+    value that is read back as theirs are. A model's layers read nothing back, and an array is an iteration's result.
     """
     back = np.array([COPY_BACK in name for name in events.names], dtype=bool)
     times = every(outer, inner, settings)

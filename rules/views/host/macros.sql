@@ -214,6 +214,10 @@ create macro records_graphs(frames) as
     )
   ) > 0;
 
+-- Whether a Python stack was inside a function that empties a framework's memory pool.
+create macro empties_pool(frames) as
+  len(list_filter(frames, lambda f: f.function in ('empty_cache', 'free_all_blocks'))) > 0;
+
 -- The innermost of these.
 create macro user_frame(frames) as user_frames(frames)[1];
 

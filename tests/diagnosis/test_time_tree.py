@@ -105,6 +105,14 @@ def test_unexplained_time_leaves_the_causes_of_its_kind_open() -> None:
 
 
 @pytest.mark.capture
+def test_a_librarys_kernel_has_the_line_that_launched_it() -> None:
+    report = report_of(recording(WILD / "cupy_images.none"))
+    place = next(one for one in report.findings if one.code == "L01").where[0]
+    assert (place.kernel, place.function) == ("cupy_var_core_float32", "sharpness")
+    assert (place.file or "").endswith("cupy_images.py")
+
+
+@pytest.mark.capture
 def test_rules_about_kernels_cannot_see_into_graphs() -> None:
     report = report_of(ROOT / "fixtures" / "captures" / "healthy_graph_decode" / "healthy.columns")
     assert not {"L01", "P01"} & set(report.clear)

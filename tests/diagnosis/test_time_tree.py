@@ -102,6 +102,7 @@ def test_unexplained_time_leaves_the_causes_of_its_kind_open() -> None:
     assert "H04" not in unexplained.clear
     [rule] = [one for one in unexplained.not_evaluated if one.code == "H04"]
     assert "which no finding explains" in rule.reason
+    assert rule.reason.endswith("so nothing of that kind can be ruled out") and "no sign" not in rule.reason
 
 
 @pytest.mark.capture

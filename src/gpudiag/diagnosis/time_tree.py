@@ -223,7 +223,8 @@ def undecided(rule: Rule, loops: Sequence[Loop], graphs: Mapping[int, float]) ->
         return None
     share, loop, does = max(left, key=lambda one: one[0])
     what = "the recorded work" if loop.source == "unknown" else code(loop.name)
-    return f"no sign of it was found, but for {pct(share)} of {what} the GPU {does}, which no finding explains"
+    time = f"for {pct(share)} of {what} the GPU {does}, which no finding explains"
+    return f"{time}, so nothing of that kind can be ruled out"
 
 
 def _untested_share(item: PricedFinding) -> float:

@@ -118,7 +118,10 @@ class GainCalculator:
         recorded = sum(one.length for one in model.graphs)
         replayed = (model.base(number) / recorded for number in range(len(model.start)))
         usual, *others = (min(1.0, part) * loop.iteration_ms for part in replayed)
-        if usual > (1 - self.settings["min_share_overhead"]) * loop.iteration_ms:
+        little = self.settings["min_share_overhead"]
+        saved, spread = loop.iteration_ms - usual, max(usual, *others) - min(usual, *others)
+        # What all guesses of the profiler's cost leave out alike is host work that the replay cannot place.
+        if saved < little * loop.iteration_ms or spread <= little * saved:
             return None
         return Guess(usual_ms=usual, least_ms=min(usual, *others), most_ms=max(usual, *others))
 

@@ -1,5 +1,5 @@
 -- Idle time while the driver takes free blocks of a stream-ordered pool back, in a wait that goes on after the GPU is
--- done, and while an allocation from the pool asks it for memory again. Of loops on one GPU that do both in most
+-- done, or that has nothing to wait for, and while an allocation from the pool asks it for memory again. Of loops on one GPU that do both in most
 -- iterations.
 --   idle_interval: references idle_interval
 --   loop: references loop
@@ -46,9 +46,8 @@ idle as (
   where p.doing = 'call'
     and (
       c.kind = 'sync'
-        and g.start > c.start
         and g."end" >= c."end"
-        and c."end" - g.start >= setting('pool_release_ns')
+        and c."end" - greatest(g.start, c.start) >= setting('pool_release_ns')
         and not coalesce(a.held, false)
         or c.id in (select api_call from pool_request)
     )

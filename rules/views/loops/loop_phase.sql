@@ -1,5 +1,5 @@
--- A phase of a loop's iteration, with the loop's time in it: idle time counts to the phase whose call it delayed, the
--- rest to the phases that submitted the work, by how long that ran.
+-- A phase of a loop's iteration, with the loop's time in it: idle time counts to the phase that the host was in in the
+-- middle of it, the rest to the phases that submitted the work, by how long that ran.
 --   loop: references loop
 --   path: the NVTX range's path; null where the phase is a line
 --   file: the source file of the line that the phase is; null where it is an NVTX range
@@ -46,15 +46,21 @@ parted as (
   union all
   select
     i.loop,
-    c.path,
-    c.file,
-    c.line,
-    c.function,
+    p.path,
+    p.file,
+    p.line,
+    p.function,
     (i."end" - i.start) / f.total_ns,
     0
-  from idle_interval i
+  from (
+    select
+      n.*,
+      t.process
+    from idle_interval n
+    join thread t on t.id = n.thread
+  ) i
   join loop_facts f on f.loop = i.loop
-  left join call_phase c on c.api_call = i.api_call
+  asof join phase_at p on p.loop = i.loop and p.process = i.process and p.time <= (i.start + i."end") // 2
 ),
 met as (
   select

@@ -7,7 +7,7 @@
 --   file: the innermost file that is the user's own
 --   line: the line in it
 --   function: the function in it
---   in_torch: whether the innermost function is PyTorch's own
+--   in_framework: whether the innermost function is a framework's own: PyTorch's
 --   fetches_input: whether the stack was inside a data loader
 --   waits_for_worker: whether that is only because it waited for what it had given other threads or processes to do
 --   entry_file: the file that asked the data loader for input; else as file
@@ -20,7 +20,7 @@ with sampled as (
     time,
     thread,
     user_frame(frames) as frame,
-    coalesce(contains(frames[1].file, '-packages/torch/'), false) as in_torch,
+    coalesce(contains(frames[1].file, '-packages/torch/'), false) as in_framework,
     in_data_loader(frames) as fetches_input,
     waits_for_result(frames) as waits_for_worker,
     loader_entry(frames) as entry
@@ -34,7 +34,7 @@ select
   s.frame.file as file,
   s.frame.line as line,
   s.frame.function as function,
-  s.in_torch,
+  s.in_framework,
   s.fetches_input,
   s.waits_for_worker,
   coalesce(s.entry, s.frame).file as entry_file,

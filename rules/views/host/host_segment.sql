@@ -35,7 +35,7 @@ voted as (
   select
     api_call,
     count(*) as samples,
-    count(*) filter (where in_torch) as in_torch,
+    count(*) filter (where in_framework) as in_framework,
     count(*) filter (where fetches_input) as fetching,
     count(*) filter (where waits_for_worker) as pooled
   from call_sample
@@ -76,7 +76,7 @@ select
   s.start as "end",
   a.path,
   cast(coalesce(v.samples, 0) as integer) as samples,
-  cast(coalesce(v.in_torch, 0) as integer) as torch_samples,
+  cast(coalesce(v.in_framework, 0) as integer) as torch_samples,
   coalesce(2 * (v.fetching - if(r.id is null, 0, v.pooled)) > v.samples, false)
     or coalesce(names_input(list_last(string_split(a.path, ' / '))), false) as fetches_input,
   cast(coalesce(b.ns, 0) as bigint) as blocked_ns,

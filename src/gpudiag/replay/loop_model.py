@@ -158,19 +158,21 @@ class LoopModel:
         return self.computing * sum(one.length for one in self.graphs)
 
     def least(self, edited_graphs: Sequence[EditedGraph]) -> float:
-        """Return what the busiest engine of the edited graphs needs, over the unedited length."""
+        """Return what the busiest engine of the edited graphs needs, or the loop computes for, over the unedited
+        length.
+        """
         total = self.base(0)
         if total <= 0:
             return 0.0
-        return min(1.0, max(sum(map(self._busy, edited_graphs)), self._computed(0, edited_graphs)) / total)
+        return min(1.0, max(sum(map(self._busy, edited_graphs)), self._computed(edited_graphs)) / total)
 
-    def _computed(self, number: int, edited_graphs: Sequence[EditedGraph]) -> float:
+    def _computed(self, edited_graphs: Sequence[EditedGraph]) -> float:
         """How long the loop computes once its kernels take what the edits leave of them, and no less (ns).
 
         It is more than its kernels take where other stretches than the replayed one compute for longer, and where gaps
         that are too short to matter count as computing.
         """
-        before = sum(_kernel_ns(part.edited) for part in self.start[number])
+        before = sum(_kernel_ns(part.edited) for part in self.start[0])
         return self._computing_ns - max(0.0, before - sum(map(_kernel_ns, edited_graphs)))
 
     def _busy(self, edited: EditedGraph) -> float:
@@ -210,8 +212,7 @@ class LoopModel:
         edited_graphs = self._edited([part.edited.copy() for part in parts], variant, chosen, shared=shared)
         after, least = self._of_loop(number, sum(self._lengths(edited_graphs))), 0.0
         if not registry.rewrites(variant):  # what a rewritten kernel takes is a guess
-            computed = self._computed(number, edited_graphs) / self.base(number) if self.base(number) > 0 else 0.0
-            least = max(self._of_loop(number, sum(map(self._busy, edited_graphs))), computed)
+            least = self._of_loop(number, sum(map(self._busy, edited_graphs)))
         # Kernels that fill the GPU do not run side by side because nothing keeps them apart any more.
         return min(1.0, after if registry.moves(variant) else max(after, least)), min(1.0, least)
 

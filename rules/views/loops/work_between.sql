@@ -6,7 +6,7 @@
 --   end: when the next one began, of whichever loop (ns)
 --   busy_ns: how long GPUs were busy in it, the time of several at once counted for each (ns)
 --   share: that, over the same of the whole recording
---   copying_ns: how much of busy_ns is copies, beside no work that began before them (ns)
+--   copy_ns: how much of busy_ns is copies, beside no work that began before them (ns)
 --   function: the innermost function of the user's own that nearly all Python samples of the loop's thread in it have
 --   file: the file that this function is in
 create view work_between as
@@ -84,7 +84,7 @@ computed as (
     "end",
     sum(greatest(0, until - greatest(since, coalesce(reached, since))))::bigint as busy_ns,
     coalesce(sum(greatest(0, until - greatest(since, coalesce(reached, since)))) filter (copies), 0)::bigint
-      as copying_ns
+      as copy_ns
   from worked
   group by loop, process, thread, start, "end", iteration_ns
   having sum(greatest(0, until - greatest(since, coalesce(computed_until, since)))) filter (computes) > iteration_ns
@@ -130,7 +130,7 @@ select
   c."end",
   c.busy_ns,
   c.busy_ns / (select sum(busy_ns) from loop_coverage) as share,
-  c.copying_ns,
+  c.copy_ns,
   p.function,
   p.file
 from computed c

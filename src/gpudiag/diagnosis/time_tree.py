@@ -222,9 +222,8 @@ def undecided(rule: Rule, loops: Sequence[Loop], graphs: Mapping[int, float]) ->
     if not left:
         return None
     share, loop, does = max(left, key=lambda one: one[0])
-    what = "the recorded work" if loop.source == "unknown" else code(loop.name)
-    time = f"for {pct(share)} of {what} the GPU {does}, which no finding explains"
-    return f"{time}, so nothing of that kind can be ruled out"
+    part = f"{pct(share)} of {'the recorded work' if loop.source == 'unknown' else code(loop.name)}"
+    return f"for {part} the GPU {does}, which no finding explains, so nothing of that kind can be ruled out"
 
 
 def _untested_share(item: PricedFinding) -> float:

@@ -154,7 +154,7 @@ class LoopModel:
 
     @property
     def _computing_ns(self) -> float:
-        """How long the loop computes in the time of its graphs, as its own line says (ns)."""
+        """The time for which the loop computes while its graphs run, as its own line says (ns)."""
         return self.computing * sum(one.length for one in self.graphs)
 
     def least(self, edited_graphs: Sequence[EditedGraph]) -> float:
@@ -167,7 +167,7 @@ class LoopModel:
         return min(1.0, max(sum(map(self._busy, edited_graphs)), self._computed(edited_graphs)) / total)
 
     def _computed(self, edited_graphs: Sequence[EditedGraph]) -> float:
-        """How long the loop computes once its kernels take what the edits leave of them, and no less (ns).
+        """The time for which the loop computes at least once its kernels take what the edits leave of them (ns).
 
         It is more than its kernels take where other stretches than the replayed one compute for longer, and where gaps
         that are too short to matter count as computing.

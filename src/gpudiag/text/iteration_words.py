@@ -80,7 +80,7 @@ def _once(noun: str) -> str:
 
 
 def _half_digit(printed: str) -> float:
-    """How far a number as printed may be from what it was."""
+    """The distance that a number as printed may have from what it was."""
     return float(0.51 * 10 ** -(len(printed) - 2))
 
 

@@ -108,7 +108,7 @@ def test_a_fix_that_helps_only_after_others_says_of_what() -> None:
     assert gain_words.gain(late, {1: loop()}) == f"**Gain, expected:** {then}"
 
 
-def test_a_bound_names_no_other_time_of_an_iteration_than_the_loops_line() -> None:
+def test_a_bound_names_no_other_time_of_an_iteration() -> None:
     """It is of the loop under another guess of what recording cost than the one that the line gives."""
     guess = {"usual_ms": 6.0, "least_ms": 4.0, "most_ms": 10.0}
     times = {"before_ms": 8.0, "after_ms": 6.0, "share": 0.25}

@@ -257,7 +257,7 @@ def _from_to(finding: Finding, loops: Mapping[int, Loop]) -> str:
 
 
 def _from_to_then(finding: Finding, loops: Mapping[int, Loop]) -> str:
-    """What it changes once the findings above it are fixed; empty where these figures would not show it."""
+    """Words for what it changes once the findings above it are fixed; empty where these figures would not show it."""
     gain = finding.gain
     before, after = duration(gain.cumulative_before_ms or 0.0), duration(gain.cumulative_after_ms or 0.0)
     return "" if before == after else f"{_subject(finding, loops)} goes from {before} to {after}"

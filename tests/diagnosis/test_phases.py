@@ -103,7 +103,7 @@ def test_ranges_below_the_loops_range_are_phases() -> None:
     ]
     case["py_sample"] = [sampled(5, FORWARD, line(10)), sampled(55, OPTIMIZER, line(11))]
     assert shares(case) == {"forward": 0.38, "update": 0.62}
-    assert [phase.place.nvtx for phase in found(case)] == ["step / forward", "step / update"]
+    assert [phase.place.nvtx for phase in found(case)] == ["step / update", "step / forward"]
 
 
 def test_ranges_of_a_part_of_the_iteration_tell_no_phases() -> None:

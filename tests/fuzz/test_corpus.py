@@ -27,7 +27,7 @@ EXPECTED = {
     "a-number-in-quotes.json": ("refused", "span_ms cannot be"),  # 1e999: endless once it was read
     "a-place-with-more-than-all.json": ("refused", "share cannot be"),
     "copies-of-less-than-nothing.sqlite.xz": ("report", "problems"),  # added up to less than nothing
-    "idle-for-many-years.sqlite.xz": ("report", "cannot_tell"),  # the report could not be read again
+    "idle-for-many-years.sqlite.xz": ("report", "problems"),  # the report could not be read again
     "kernels-of-one-name.sqlite.xz": ("report", "healthy"),  # which one was reported followed the order of rows
     "list-of-tables-is-malformed.sqlite.xz": (
         "refused",

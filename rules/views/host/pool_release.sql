@@ -1,7 +1,6 @@
 -- Idle time while the driver takes free blocks of a stream-ordered pool back, in a wait that goes on after the GPU is
 -- done, or that has nothing to wait for, and while an allocation from the pool asks it for memory again. Of loops on
--- one GPU that do both in most
--- iterations.
+-- one GPU that do both in most iterations.
 --   idle_interval: references idle_interval
 --   loop: references loop
 --   iteration: references iteration

@@ -273,6 +273,21 @@ def test_a_handful_of_operations_is_nothing_to_diagnose() -> None:
     assert [loop["name"] for loop in loops(case, long_op_ns=10_000)] == ["whole run"]
 
 
+def test_one_long_kernel_is_worth_a_look() -> None:
+    case = launched(1, 100_000, ("fill()", 0, 5, 10), ("align()", 20, 25, 12_000))
+    assert [loop["name"] for loop in loops(case)] == ["whole run"]
+
+
+def test_short_ranges_without_gpu_work_are_no_loop() -> None:
+    """A compiler marks its passes: they repeat and take little, and the kernels come later."""
+    case = launched(40, 100, *STEP, start=2000)
+    passes = {"name": "add_output", "start": 100, "duration": 3, "repeat": 6, "every": 200}
+    case["nvtx_range"] = [*ranges(40, "step", start=2000), passes]
+    assert [loop["name"] for loop in loops(case)] == ["step"]
+    passes["duration"] = 190  # long enough to be worth running on the GPU
+    assert [loop["name"] for loop in loops(case)] == ["add_output", "step"]
+
+
 def test_a_very_long_loop_is_analysed_in_part_only() -> None:
     case = launched(100, 100, *STEP)
     case["nvtx_range"] = ranges(100, "step")

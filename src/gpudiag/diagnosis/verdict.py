@@ -89,8 +89,7 @@ def _of_timeline(
 ) -> Verdict:
     """The verdict where no finding is worth listing: healthy only where the GPU computes nearly all the time."""
     main = run.loops[0]
-    where = WHOLE if main.source == "unknown" else code(main.name)
-    small = _small(minor)
+    where, small = _named(main), _small(minor)
     if main.id in doubts and doubts[main.id].kind == "held":
         text = f"The GPU computes {pct(computing(main))} of {where}, but what sets its pace was not recorded"
         return Verdict(state="cannot_tell", text=f"{text}: no fix could be priced.{small}")
@@ -102,7 +101,7 @@ def _of_timeline(
         return Verdict(state="cannot_tell", text=f"{text} {pct(recorded_computing(main))}.{small}")
     share, enough = steady_computing(run), settings["min_computing_share"]
     if share >= enough and computing(main) >= enough:
-        most, works = settings["most_paused_share"], f"The GPU computes {pct(computing(main))} of {code(main.name)}"
+        most, works = settings["most_paused_share"], f"The GPU computes {pct(computing(main))} of {where}"
         if paused := loop_share.paused(con, main, most):
             return Verdict(
                 state="cannot_tell", text=f"{works}, but between its iterations it {paused}. {_ONLY_MORE}{small}"
@@ -115,7 +114,7 @@ def _of_timeline(
     worst = (
         main if computing(main) < enough else min(run.loops, key=lambda one: (1 - computing(one)) * -one.share_of_span)
     )
-    where = WHOLE if worst.source == "unknown" else code(worst.name)
+    where = _named(worst)
     if not con.execute("select 1 from gpu_op where kind in ('kernel', 'graph') limit 1").fetchall():
         text = f"No kernel was recorded in {where}, so what the GPU computed is not known"
         return Verdict(state="cannot_tell", text=f"{text}.{small}")
@@ -123,6 +122,11 @@ def _of_timeline(
     longer = iteration_time_check.longer(worst, where, recorded_computing(worst), enough)
     text = longer or f"{only}{_no_fix(worst, settings)}"
     return Verdict(state="cannot_tell", text=f"{text}.{small}")
+
+
+def _named(loop: Loop) -> str:
+    """Return the loop's name, or what stands for one where nothing repeats."""
+    return WHOLE if loop.source == "unknown" else code(loop.name)
 
 
 def _instead(loop: Loop) -> str:
@@ -194,7 +198,7 @@ def unless_blind(
 
 def _healthy(con: Connection, run: Run, main: Loop, settings: Mapping[str, float], minor: Sequence[Finding]) -> str:
     """Say what is well, and what a timeline cannot show: the efficiency of the kernels that fill the GPU."""
-    works = f"the GPU computes {pct(computing(main))} of {code(main.name)}"
+    works = f"the GPU computes {pct(computing(main))} of {_named(main)}"
     least = settings["min_share_expected"]
     most = max((one.gain for one in minor if one.gain.kind == "upper_bound"), key=lambda gain: gain.share, default=None)
     worth = f"is worth {100 * least:g} % or more"

@@ -14,7 +14,7 @@ from functools import partial
 import duckdb
 import numpy as np
 
-from gpudiag.loops.iteration_bounds import Found, Ints, Iterations, Settings, iteration_bounds
+from gpudiag.loops.iteration_bounds import Bounds, Found, Ints, Iterations, Settings, iteration_bounds
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -113,6 +113,8 @@ def loops_from_nvtx(con: Connection, settings: Settings, owners: Mapping[int, tu
             name = " + ".join(phase.name for phase in phases)
             path = f"{phases[0].parent} / {name}" if phases[0].parent else name
             bounds = iteration_bounds(con, phases[0].load("start"), phases[-1].ended, process, settings)
+            if _are_short(con, group, settings) and not _hold_work(con, process, bounds):
+                continue
             loop = found.setdefault((owners.get(process, ("input", 0)), path), Found(name, path, "nvtx"))
             loop.runs.append(Iterations(process, thread, bounds))
     con.execute("drop table nvtx_path")
@@ -205,6 +207,30 @@ def _without_operators(groups: list[Group], settings: Settings) -> list[Group]:
         if few or covered >= settings["nvtx_filled_share"] * first.extent:
             kept.append(group)
     return kept
+
+
+def _are_short(con: Connection, group: Group, settings: Settings) -> bool:
+    """Return whether ranges take little of the time recorded of their process.
+
+    Of ranges without GPU work, as a compiler's passes, only long ones are a loop that the program might run on the GPU.
+    """
+    ((recorded,),) = con.execute(
+        """
+        select max("end") - min(start) from (
+            select start, "end" from nvtx_range where process = $process union all
+            select start, "end" from gpu_op where process = $process
+        )
+        """,
+        {"process": group[0].process},
+    ).fetchall()
+    return sum(member.covered for member in group) < settings["further_loop_share"] * (recorded or 0)
+
+
+def _hold_work(con: Connection, process: int, bounds: Bounds) -> bool:
+    """Return whether most of these iterations hold a GPU operation."""
+    starts = con.execute("select start from gpu_op where process = ? order by start", [process]).fetchnumpy()["start"]
+    held = np.diff(np.searchsorted(starts, bounds), axis=1) > 0
+    return bool(2 * held.sum() > len(bounds))
 
 
 def _without_rehearsals(groups: list[Group], candidates: list[LoopCandidate]) -> list[Group]:

@@ -239,6 +239,7 @@ placed as (
     coalesce(i.fetches_input, false) or f.api_call is not null as input,
     s.submission,
     case
+      when p.doing = 'call' and p.api_call in (select api_call from first_call) then 'compiling'
       when p.doing = 'call' and p.call_kind in ('alloc', 'free', 'host_alloc', 'pool') then 'allocating'
       when p.doing = 'call' and p.call_kind in ('load', 'context') then 'compiling'
       when p.doing = 'segment' and input then 'input'

@@ -288,6 +288,18 @@ def test_short_ranges_without_gpu_work_are_no_loop() -> None:
     assert [loop["name"] for loop in loops(case)] == ["add_output", "step"]
 
 
+def test_uploads_in_a_few_bursts_are_no_loop() -> None:
+    """A simulator copies its parameters to symbols before its first step: eight at a time, with pauses between."""
+    case: Case = {"api_call": [], "gpu_op": []}
+    for burst in range(8):
+        again = {"start": burst * 10_000.0, "repeat": 8, "every": 4}
+        label = f"copy {burst}"
+        case["api_call"].append({"label": label, "name": "cudaMemcpyToSymbolAsync", "duration": 2, **again})
+        upload = {"kind": "memcpy", "copy_kind": "host_to_device", "bytes": 8, "duration": 1}
+        case["gpu_op"].append({"api_call": label, **again, **upload, "start": burst * 10_000.0 + 1})
+    assert [loop["name"] for loop in loops(case)] == ["whole run"]
+
+
 def test_a_very_long_loop_is_analysed_in_part_only() -> None:
     case = launched(100, 100, *STEP)
     case["nvtx_range"] = ranges(100, "step")

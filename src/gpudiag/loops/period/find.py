@@ -39,7 +39,7 @@ def loops_from_period(
     return [
         Found(f"every {_telling(one.each[0].events, one.each[0].division)}", None, "period",
               [Iterations(process, int(events.thread[one.begins]), one.bounds)], one.each[0].division.repeats)
-        for one in further.ended(loops)
+        for one in further.ended(loops) if not one.each[0].sets_up
     ]  # fmt: skip
 
 

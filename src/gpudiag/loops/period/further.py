@@ -61,6 +61,14 @@ class Repetition:
         kinds = np.flatnonzero(self.division.content).tolist()
         return {kind for kind in kinds if not self.events.short[kind].startswith((*COPIES, GRAPH))}
 
+    @property
+    def sets_up(self) -> bool:
+        """Whether it copies in a few bursts and computes nothing, as a program does before its loop."""
+        if not all(self.events.short[kind].startswith(COPIES) for kind in np.flatnonzero(self.division.content)):
+            return False
+        lengths = self.bounds[:, 1] - self.bounds[:, 0]
+        return bool(np.median(lengths) * len(lengths) < self.settings["most_share"] * lengths.sum())
+
     def like(self, other: Repetition) -> bool:
         """Return whether both do the same work: warm-up of a loop does, and its iterations after a validation."""
         kinds = max(self.events.pairs, other.events.pairs)

@@ -204,6 +204,8 @@ def test_a_graph_ends_at_a_wait() -> None:
     found = fixed(case, "graph_region", api_calls=ids(case, *range(5), *range(6, 11)))
     one = fixed(tiny(kernels=10, every=120), "graph_region", api_calls=ids(tiny(kernels=10, every=120), *range(10)))
     assert found > one + N * 10, "a wait between them makes two graphs, each launched once an iteration"
+    without = fixed(case, "drop_sync", "graph_region", api_calls=ids(case, *range(11)))
+    assert without == pytest.approx(one, rel=0.01), "one graph where nobody needs the wait"
 
 
 def test_host_work_between_launches_stays_beside_a_graph() -> None:

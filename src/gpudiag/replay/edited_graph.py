@@ -224,7 +224,8 @@ def regions(edited: EditedGraph, chosen: EditTargets) -> list[Ints]:
     waiting[edited.places_in(graph.leave)[graph.target[held]]] = True
     launches = np.isin(calls.kind, LAUNCHES)
     waiting &= ~launches  # a launch that waits only for room in the queue
-    fits = np.isin(calls.kind, CAPTURABLE) & ~waiting
+    gone = edited.duration[graph.leave] == 0  # by another fix: a wait for nothing, an allocation before the loop
+    fits = (np.isin(calls.kind, CAPTURABLE) | gone) & ~waiting
     breaks = np.ones(len(calls), dtype=bool)
     breaks[1:] = calls.thread[1:] != calls.thread[:-1]
     if launches.sum() >= edited.settings["replay_graph_launches"] * record.window.iterations:

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from gpudiag.diagnosis import loop_share, run_summary
-from gpudiag.model import Loop, Outside, Run, Verdict
+from gpudiag.model import FarIterations, Loop, Outside, Run, Verdict
 from gpudiag.report.wording import coverage_words
 from gpudiag.selection.spec import Selection
 from ranking import VIEWS
@@ -161,3 +161,40 @@ def test_loops_that_hold_little_are_not_called_the_program() -> None:
     assert loop_share.qualified(problems, run(0.31), settings).state == "problems"
     assert loop_share.qualified(healthy, run(0.8), settings) == healthy
     assert loop_share.qualified(healthy, Run(), settings) == healthy
+
+
+def lasting(*lengths: float) -> Loop:
+    """The loop whose iterations take these times (µs)."""
+    starts = [sum(lengths[:number]) for number in range(len(lengths))]
+    case: Case = {
+        "loop": [{"id": 0, "name": "step"}],
+        "iteration": [
+            {"loop": 0, "start": start, "duration": length} for start, length in zip(starts, lengths, strict=True)
+        ],
+        "gpu_op": [alone("gemm()", start, 10) for start in starts],
+    }
+    (loop,) = run_of(case).loops
+    return loop
+
+
+def test_a_mean_that_a_long_iteration_draws_up_is_not_alone() -> None:
+    loop = lasting(*[100.0] * 8, 500.0)
+    assert loop.median_ms == pytest.approx(0.1)
+    assert loop.far == FarIterations(count=1, of=9, least_ms=0.5, most_ms=0.5)
+
+
+def test_a_mean_that_short_iterations_draw_down_is_not_alone() -> None:
+    loop = lasting(*[100.0] * 7, 20.0, 40.0)
+    assert loop.median_ms == pytest.approx(0.1)
+    assert loop.far == FarIterations(count=2, of=9, least_ms=0.02, most_ms=0.04)
+
+
+def test_a_median_far_from_the_mean_needs_no_outlier() -> None:
+    loop = lasting(*[100.0] * 5, *[119.0] * 4)
+    assert (loop.median_ms, loop.far) == (pytest.approx(0.1), None)
+
+
+def test_a_mean_near_the_median_stands_for_the_iterations() -> None:
+    """One of ten is long, which moves the mean by 4 %."""
+    loop = lasting(*[100.0] * 9, 140.0)
+    assert (loop.median_ms, loop.far) == (None, None)

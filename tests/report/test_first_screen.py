@@ -3,7 +3,7 @@
 import re
 
 import samples
-from gpudiag.model import Gain, Guess, Kernel, Leaf, Loop, Note, Place, Report, Unclaimed
+from gpudiag.model import FarIterations, Gain, Guess, Kernel, Leaf, Loop, Note, Place, Report, Unclaimed
 from gpudiag.report import markdown
 from gpudiag.report.github import comment
 from gpudiag.report.html import page
@@ -63,6 +63,28 @@ def test_the_time_without_the_profiler_is_guessed_beside_it() -> None:
     line = first_words.loop_line(step(computing=0.4).model_copy(update={"guessed": guess}))
     said = "the GPU computes 40 % of it; without the profiler perhaps 8.00 ms (6.00 ms to 10.0 ms)"
     assert line.text == f"`step`: 10.0 ms an iteration, {said}"
+
+
+def test_a_mean_that_few_iterations_make_says_so() -> None:
+    loop = step(computing=0.4).model_copy(
+        update={"median_ms": 8.0, "far": FarIterations(count=1, of=9, least_ms=26.0, most_ms=26.0)}
+    )
+    said = "`step`: 10.0 ms an iteration on average, but half take at most 8.00 ms and 1 of 9 takes 26.0 ms"
+    assert first_words.loop_line(loop).text == f"{said}; the GPU computes 40 % of the time"
+    several = loop.model_copy(update={"far": FarIterations(count=2, of=9, least_ms=14.0, most_ms=18.0)})
+    assert "and 2 of 9 take 14.0 ms to 18.0 ms;" in first_words.loop_line(several).text
+    down = loop.model_copy(update={"median_ms": 11.0, "far": None})
+    assert "on average, but half take at least 11.0 ms; the GPU" in first_words.loop_line(down).text
+
+
+def test_times_with_and_without_the_profiler_are_both_averages() -> None:
+    loop = step(computing=0.4).model_copy(update={"median_ms": 8.0, "iteration_ms_unprofiled": 7.0})
+    said = "7.00 ms an iteration; under the profiler 10.0 ms on average, but half take at most 8.00 ms;"
+    assert said in first_words.loop_line(loop).text
+    guessed = loop.model_copy(
+        update={"iteration_ms_unprofiled": None, "guessed": Guess(usual_ms=8.0, least_ms=6.0, most_ms=10.0)}
+    )
+    assert "perhaps 8.00 ms on average (6.00 ms to 10.0 ms)" in first_words.loop_line(guessed).text
 
 
 def test_pauses_that_take_much_stand_in_the_loops_line() -> None:

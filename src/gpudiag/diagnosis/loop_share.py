@@ -1,4 +1,7 @@
-"""Shares of the GPU's work that a report's loops hold, and of their time that it computes; a verdict that fits both."""
+"""Shares of the GPU's work that a report's loops hold, and of their time that it computes; a verdict that fits both.
+
+And what a mean does not say of iterations: pauses between them, and a few that are far longer than the rest.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any, NamedTuple
 
 import duckdb
 
-from gpudiag.model import Loop, Outside, Run, Verdict
+from gpudiag.model import FarIterations, Loop, Outside, Run, Verdict
 from gpudiag.text.format import dur, pct
 
 Connection = duckdb.DuckDBPyConnection
@@ -26,6 +29,28 @@ def of_loops(con: Connection, loops: Sequence[Loop]) -> dict[str, Any]:
         return {"mode": mode}
     outside = {f"{place}_ms": busy.get(place, 0) / 1e6 for place in ("before", "between", "after")}
     return {"mode": mode, "coverage": busy.get("inside", 0) / total, "outside": Outside(**outside)}
+
+
+def unlike_mean(con: Connection, settings: Mapping[str, float]) -> dict[int, dict[str, Any]]:
+    """Loop → `median_ms` and `far` by name, of loops whose mean iteration is not as long as the median one."""
+    rows = con.execute(
+        """
+        with length as (select loop, ("end" - start) / 1e6 as ms from analysed_iteration),
+        middle as (select loop, avg(ms) as mean, median(ms) as median, count(*) as iterations from length group by loop)
+        select m.loop, m.median, m.iterations, count(l.ms), min(l.ms), max(l.ms)
+        from middle m left join length l on l.loop = m.loop and (l.ms > m.median) = (m.mean > m.median)
+            and abs(l.ms - m.median) > $far * m.median
+        where abs(m.mean - m.median) > $uneven * m.median group by all
+        """,
+        {"uneven": settings["uneven_mean"], "far": settings["far_iteration"]},
+    ).fetchall()
+    return {
+        loop: {
+            "median_ms": median,
+            "far": FarIterations(count=count, of=iterations, least_ms=least, most_ms=most) if count else None,
+        }
+        for loop, median, iterations, count, least, most in rows
+    }
 
 
 class Pauses(NamedTuple):

@@ -45,9 +45,7 @@ def run(con: Connection, settings: Mapping[str, float], iteration_times: Mapping
         rows = con.execute("select distinct device_name from kernel_profile where device_name is not null order by 1")
         devices = [(name, None) for (name,) in rows.fetchall()] or con.execute(_DEVICES.format("=")).fetchall()
     spans = dict(con.execute('select kind, sum("end" - start) from "window" group by kind').fetchall())
-    frameworks = [
-        framework for (framework,) in con.execute("select framework from framework_seen order by 1").fetchall()
-    ]
+    frameworks = [name for (name,) in con.execute("select framework from framework_seen order by 1").fetchall()]
     order = tuple(FRAMEWORKS)
     loops = _loops(con, settings, iteration_times)
     return Run(
@@ -110,6 +108,7 @@ def _loops(con: Connection, settings: Mapping[str, float], iteration_times: Mapp
     """Loops that matter, longest first. Raises GpudiagError when an iteration time names no loop."""
     budgets: dict[int, dict[str, float]] = defaultdict(lambda: dict.fromkeys(BUDGET, 0.0))
     counts, kernels, parts, file_of = _counts(con), _kernels(con), phases.of_loops(con, settings), files(con)
+    unlike_mean = loop_share.unlike_mean(con, settings)
     paused = {loop: found.share for loop, found in loop_share.pauses(con).items() if found.occurrences > 1}
     for loop, category, share in con.execute("select loop, category, share from loop_budget").fetchall():
         budgets[loop][category] = float(share)
@@ -128,6 +127,7 @@ def _loops(con: Connection, settings: Mapping[str, float], iteration_times: Mapp
             iterations=iterations, processes=processes, iteration_ms=length / 1e6, repeats=repeats,
             file=file_of.get(number), share_of_span=share, paused_share=paused.get(number), budget=budgets[number],
             kernels=kernels.get(number, ()), phases=parts.get(number, ()), **counts.get(number, {}),
+            **unlike_mean.get(number, {}),
         )
         for number, name, marker, path, source, iterations, processes, length, repeats, share in rows
     ]  # fmt: skip

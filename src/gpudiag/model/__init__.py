@@ -20,6 +20,7 @@ from gpudiag.model.finding import EvidenceLabel, Finding, Gain, Place, Remedy, R
 from gpudiag.model.job import Job, JobCollective, JobRank
 from gpudiag.model.kernel import Cause, Kernel, Stall
 from gpudiag.model.report import (
+    FarIterations,
     Guess,
     Input,
     KernelUse,
@@ -77,6 +78,7 @@ __all__ = [
     "Edit",
     "EvidenceItem",
     "EvidenceLabel",
+    "FarIterations",
     "Finding",
     "FindingChange",
     "Fired",

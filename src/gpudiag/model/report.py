@@ -53,6 +53,15 @@ class Phase(Frozen):
     computing_share: float = Field(description="part of the loop's time in which the GPU computes its work, 0 to 1")
 
 
+class FarIterations(Frozen):
+    """The iterations that draw the mean away from the median: longer ones, or shorter ones where it is below that."""
+
+    count: int
+    of: int = Field(description="iterations that the figures are of")
+    least_ms: float = Field(description="the shortest of them")
+    most_ms: float = Field(description="the longest of them")
+
+
 class Guess(Frozen):
     """The length of an iteration without the profiler, by replay with what recording usually costs, in ms."""
 
@@ -80,7 +89,11 @@ class Loop(Frozen):
     )
     processes: int = Field(default=1, description="that run this loop")
     file: str | None = Field(default=None, description="the recording that it is of, where others have loops as well")
-    iteration_ms: float = Field(description="under the profiler")
+    iteration_ms: float = Field(description="under the profiler, the mean")
+    median_ms: float | None = Field(
+        default=None, description="under the profiler, where that differs much from the mean: of a few long iterations"
+    )
+    far: FarIterations | None = Field(default=None, description="the iterations that make it differ, where some do")
     iteration_ms_unprofiled: float | None = Field(
         default=None, description="without the profiler: given_ms over given_iterations"
     )

@@ -132,7 +132,10 @@ def loop_line(loop: Loop, above: str = "") -> LoopLine:
     if (other := sum(share for _, share, _ in rest) - sum(share for _, share, _ in named)) >= words.SMALLEST:
         texts.append(f"{pct(other)} {'other' if named else 'not computing'}")
     said = re.search(rf"computes (only )?{re.escape(f'{pct(busy)} of {escape.code(loop.name)}')}", above)
-    text = f"{_time(loop)}, the GPU computes {pct(busy)} of it" if parts and not said else _time(loop)
+    text = _time(loop)
+    joint, time = (";", "the time") if loop.median_ms else (",", "it")
+    if parts and not said:
+        text += f"{joint} the GPU computes {pct(busy)} of {time}"
     text += _guessed(loop)
     drawn = [("compute", busy), *((key, share) for key, share, _ in rest)]
     if (paused := loop.paused_share or 0.0) >= PAUSED:
@@ -159,8 +162,8 @@ def _time(loop: Loop) -> str:
     name = escape.code(loop.name) + (f" in {escape.code(loop.file)}" if loop.file else "")
     if loop.iteration_ms_unprofiled:
         real = words.duration(loop.iteration_ms_unprofiled)
-        return f"{name}: {real} an iteration; under the profiler {time}"
-    return f"{name}: {time} an iteration"
+        return f"{name}: {real} an iteration; under the profiler {time}{words.unlike_mean(loop)}"
+    return f"{name}: {time} an iteration{words.unlike_mean(loop)}"
 
 
 def _guessed(loop: Loop) -> str:
@@ -168,7 +171,8 @@ def _guessed(loop: Loop) -> str:
     if loop.guessed is None:
         return ""
     usual, least, most = map(words.duration, (loop.guessed.usual_ms, loop.guessed.least_ms, loop.guessed.most_ms))
-    return f"; without the profiler perhaps {usual} ({least} to {most})"
+    mean = " on average" if loop.median_ms else ""
+    return f"; without the profiler perhaps {usual}{mean} ({least} to {most})"
 
 
 def _bar(parts: Sequence[tuple[str, float]]) -> str:

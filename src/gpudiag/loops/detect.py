@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import duckdb
 
-from gpudiag.loops import analysed, coverage, names, tuning
+from gpudiag.loops import analysed, coverage, joining, names, tuning
 from gpudiag.loops.clip import WHOLE, SelectedRanges
 from gpudiag.loops.from_modules import loops_from_modules
 from gpudiag.loops.from_nvtx import loops_from_nvtx
@@ -86,7 +86,7 @@ def _look_further(
             "min_coverage": settings["min_coverage"] * iterations / (iterations + 2),
         }  # as may be one at each end
         if _explained(con, _annotated_work(con, [few], process), process, cut):
-            _add(loops, few, process, owners)
+            joining.add(con, loops, few, owners, settings)
             return
     annotated = inside[1] >= settings["min_ops"]
     found = None if annotated else loops_from_modules(con, process, settings)
@@ -99,7 +99,7 @@ def _look_further(
         loop.runs = [run for run in loop.runs if run.process != process]
     single = None if found else part.of_process(process) or part.clipped(con, whole_run(con, process, settings))
     for one in found or ([single] if single else []):
-        _add(loops, one, process, owners)
+        joining.add(con, loops, one, owners, settings)
 
 
 def _ended_before(found: Found, loops: list[Found], process: int) -> bool:
@@ -109,17 +109,6 @@ def _ended_before(found: Found, loops: list[Found], process: int) -> bool:
     """
     annotated = [run.bounds[0, 0] for loop in loops for run in loop.runs if run.process == process]
     return bool(annotated) and max(run.bounds[-1, 0] for run in found.runs) <= min(annotated)
-
-
-def _add(loops: list[Found], found: Found, process: int, owners: Mapping[int, tuple[str, int]]) -> None:
-    """Add a loop found without annotations; ranks of one job that repeat the same kernels share one."""
-    for loop in loops:
-        same = (loop.name, loop.source) == (found.name, found.source) and owners[process][0] == "job"
-        ranks = [run.process for run in loop.runs]
-        if same and process not in ranks and any(owners[rank] == owners[process] for rank in ranks):
-            loop.runs += found.runs
-            return
-    loops.append(found)
 
 
 def _annotated_work(con: Connection, loops: list[Found], process: int) -> tuple[float, int]:

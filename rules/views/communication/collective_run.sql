@@ -8,6 +8,8 @@
 --   device: references device
 --   stream: references stream
 --   operation: all_reduce, all_gather, reduce_scatter, broadcast, send_recv or other
+--   label: what a sentence calls it: the operation; of a kernel that NCCL calls SendRecv (as older versions call any)
+--    the operation of PyTorch that it is for, where that is recorded (nccl:all_to_all)
 --   start: when its kernel began (ns)
 --   end: when it ended (ns)
 --   duration_ns: how long it ran, waiting included (ns)
@@ -101,6 +103,7 @@ select
   p.device,
   p.stream,
   p.operation,
+  coalesce(case when p.operation = 'send_recv' then torch_exchange(c.path) end, p.operation) as label,
   p.start,
   p."end",
   p.duration_ns,

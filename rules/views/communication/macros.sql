@@ -14,6 +14,10 @@ create macro rank_clock_ns() as 1000000000;
 -- smaller.
 create macro message_share() as 0.1;
 
+-- PyTorch's operation that a call is for, by the path of its NVTX range: PyTorch marks each exchange that it starts as
+-- nccl:all_to_all, `nccl:send 0->1` and so on; null outside such a range.
+create macro torch_exchange(path) as nullif(regexp_extract(path, '.*\b(nccl:\w+)', 1), '');
+
 -- The collectives of every process, numbered so that the same one has the same numbers on every rank: NCCL needs all
 -- ranks to start the collectives of a communicator in one order, and a communicator keeps to its streams.
 create macro numbered_collectives() as table

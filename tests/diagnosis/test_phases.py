@@ -59,6 +59,27 @@ def test_a_line_hardly_ever_sampled_leaves_all_shares_unsaid() -> None:
     assert found(case) == ()
 
 
+def by_autograd(name: str) -> Case:
+    """The same, but a thread of this name launches what both lines ask for, and has two lines of its own."""
+    case = two_lines()
+    case["thread"] = [{"id": 0, "process": 0, "name": name}, {"id": 1, "process": 0, "name": "python3"}]
+    rule = {"function": "backward", "file": "/home/a/ops.py"}
+    own = [
+        {"time": at, "repeat": 40, "every": 100, "frames": [{**rule, "line": at}]}  # nobody's callee
+        for at in (5, 55)
+    ]
+    case["py_sample"] = [*own, *({**row, "thread": 1} for row in case["py_sample"])]
+    return case
+
+
+def test_a_backward_pass_belongs_to_the_line_that_calls_it() -> None:
+    assert shares(by_autograd("pt_autograd_0")) == {"forward": 0.6, "step": 0.4}
+
+
+def test_another_thread_that_drives_the_loop_is_followed() -> None:
+    assert {phase.place.line for phase in found(by_autograd("worker"))} == {5, 55}
+
+
 def test_one_line_is_no_division() -> None:
     case = launched(40, 100, *STEP)
     case["py_sample"] = [sampled(5, FORWARD, line(10)), sampled(55, OPTIMIZER, line(10))]
@@ -135,6 +156,12 @@ LOOP = launch_bound().run.loops[0].model_copy(update={"phases": PHASES})
 
 def test_the_report_names_each_phase_with_its_place_and_share() -> None:
     assert words.phases(LOOP) == "`forward` (`train.py:10`) 60 %, `update` 40 %"
+
+
+def test_time_in_no_phase_is_said() -> None:
+    loop = LOOP.model_copy(update={"phases": (PHASES[0], PHASES[1].model_copy(update={"share": 0.25}))})
+    assert words.phases(loop) == "`forward` (`train.py:10`) 60 %, `update` 25 %, elsewhere 15 %"
+    assert words.phases(LOOP.model_copy(update={"phases": ()})) == ""
 
 
 def test_a_finding_is_put_into_its_phase() -> None:

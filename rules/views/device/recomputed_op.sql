@@ -11,7 +11,7 @@
 --   of_thread: what such kernels take of the time of all kernels that its thread launched
 create view recomputed_op as
 with backward as (
-  select id from thread where contains(name, 'pt_autograd')
+  select id from thread where runs_backward(name)
 ),
 kernel as (
   select

@@ -21,3 +21,51 @@ create macro near_width(length) as cast(greatest(median(length), max(length) // 
 
 -- The numbers of the stretches of a width that an interval touches: a moment is in the stretch moment // width.
 create macro near_stretches(start, until, width) as range(start // width, until // width + 1);
+
+-- Whether a thread of this name is one of PyTorch's own, on which backward passes run.
+create macro runs_backward(thread_name) as coalesce(contains(thread_name, 'pt_autograd'), false);
+
+-- The thread whose Python samples tell what a loop does, by loop, process and the thread that drives it: that one, but
+-- for one of PyTorch's backward passes the thread that calls them. Of its process that has the most samples.
+create macro sampled_threads() as table
+with driven as (
+  select
+    loop,
+    process,
+    thread,
+    min(start) as start,
+    max("end") as "end"
+  from iteration
+  group by loop, process, thread
+),
+counted as (
+  select
+    d.loop,
+    d.process,
+    d.thread,
+    y.thread as caller,
+    count(*) as samples
+  from driven d
+  join thread t on t.id = d.thread
+  join thread u on u.process = d.process
+  join py_sample y on y.thread = u.id
+  where runs_backward(t.name) and not runs_backward(u.name) and y.time >= d.start and y.time < d."end"
+  group by d.loop, d.process, d.thread, y.thread
+)
+select
+  d.loop,
+  d.process,
+  d.thread,
+  coalesce(c.caller, d.thread) as sampled
+from driven d
+left join (
+  select
+    loop,
+    process,
+    thread,
+    arg_max(caller, (samples, -caller)) as caller
+  from counted
+  group by loop, process, thread
+) c on c.loop = d.loop
+  and c.process = d.process
+  and c.thread = d.thread;

@@ -1,6 +1,8 @@
--- The phase of its iteration that a loop is in from this moment on, until the next row, by the thread that drives it:
--- the NVTX range directly below the loop's own; where such ranges hold less than most of the loop, the line of the
--- user's function that holds the loop, by Python samples.
+-- The phase of its iteration that a loop is in from this moment on, until the next row, by the thread that drives it
+-- (of a backward pass that PyTorch's own thread launches, the one that calls it): the NVTX range directly below the
+-- loop's own; where such ranges hold less than most of the loop, the line of the user's function that holds the loop,
+-- by
+-- Python samples.
 -- materialised: looked up by time
 --   loop: references loop
 --   process: references process
@@ -47,7 +49,14 @@ sampled as (
     y.time,
     y.frames
   from py_sample y
-  asof join steady_interval s on y.thread = s.thread and s.start <= y.time
+  asof join (
+    select
+      i.* exclude (thread),
+      h.sampled as thread
+    from steady_interval i
+    join sampled_threads() h on h.loop = i.loop and h.process = i.process and h.thread = i.thread
+  ) s on y.thread = s.thread
+    and s.start <= y.time
   where y.time < s."end" and s.loop not in (select loop from ranged)
 ),
 framed as (

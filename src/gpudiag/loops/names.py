@@ -45,8 +45,9 @@ def _functions(con: Connection, settings: Settings) -> dict[int, str]:
     rows = con.execute(
         """
         with held as (
-            select i.loop, i.thread, min(i.start) as start, max(i."end") as "end"
-            from iteration i join loop l on l.id = i.loop where l.period_source = 'period' group by i.loop, i.thread
+            select i.loop, t.sampled as thread, min(i.start) as start, max(i."end") as "end"
+            from iteration i join loop l on l.id = i.loop join sampled_threads() t using (loop, process, thread)
+            where l.period_source = 'period' group by i.loop, t.sampled
         ), sampled as (
             select h.loop, y.id, y.time >= h.start and y.time < h."end" as inside, user_frames(y.frames) as frames
             from py_sample y join held h using (thread)

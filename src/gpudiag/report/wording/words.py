@@ -101,8 +101,14 @@ def within(label: str) -> str:
 
 
 def phases(loop: Loop) -> str:
-    """`update (train.py:80) 55 %, rollout (train.py:79) 45 %`: the parts of an iteration; empty where none is known."""
-    return ", ".join(f"{_phase(phase)} {pct(phase.share)}" for phase in loop.phases[:PHASES])
+    """`update (train.py:80) 55 %, rollout (train.py:79) 40 %, elsewhere 5.0 %`: the parts of an iteration, and the rest;
+    empty where none is known.
+    """
+    named = loop.phases[:PHASES]
+    texts = [f"{_phase(phase)} {pct(phase.share)}" for phase in named]
+    if named and (rest := 1 - sum(phase.share for phase in named)) >= LITTLE:
+        texts.append(f"elsewhere {pct(rest)}")
+    return ", ".join(texts)
 
 
 def phase(finding: Finding, loops: Mapping[int, Loop]) -> str:

@@ -140,6 +140,29 @@ def test_ranges_of_a_part_of_the_iteration_tell_no_phases() -> None:
     assert shares(case) == {"forward": 0.6, "step": 0.4}
 
 
+def traced(calls: str) -> Case:
+    """Ranges of a part of the iteration in a trace of torch.profiler; calls: whether it holds those of functions."""
+    marks = {"repeat": 40, "every": 100}
+    return two_lines() | {
+        "input": [{"id": 0, "kind": "torch"}],
+        "capability": [{"input": 0, "name": "python_calls", "state": calls}],
+        "nvtx_range": [
+            {"name": "ProfilerStep", "label": "step", "start": 0, "duration": 99, **marks},
+            {"name": "Optimizer.zero_grad", "parent": "step", "start": 1, "duration": 3, **marks},
+            {"name": "Optimizer.step", "parent": "step", "start": 58, "duration": 10, **marks},
+        ],
+    }
+
+
+def test_stacks_of_operators_tell_no_lines_share() -> None:
+    """What the trace marks is said, and nothing of the rest."""
+    assert set(shares(traced("not_recorded"))) == {"Optimizer.zero_grad", "Optimizer.step"}
+
+
+def test_stacks_of_all_functions_tell_it() -> None:
+    assert shares(traced("recorded")) == {"forward": 0.6, "step": 0.4}
+
+
 PHASES = (
     Phase(
         name="forward",

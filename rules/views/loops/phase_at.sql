@@ -1,8 +1,7 @@
 -- The phase of its iteration that a loop is in from this moment on, until the next row, by the thread that drives it
 -- (of a backward pass that PyTorch's own thread launches, the one that calls it): the NVTX range directly below the
 -- loop's own; where such ranges hold less than most of the loop, the line of the user's function that holds the loop,
--- by
--- Python samples.
+-- by Python samples, unless torch.profiler wrote these beside operators only.
 -- materialised: looked up by time
 --   loop: references loop
 --   process: references process
@@ -27,18 +26,27 @@ with annotated as (
   join loop l on l.id = s.loop
   where a.time < s."end" and l.nvtx_path is not null
 ),
--- loops of which ranges tell most of the time
+-- processes whose Python stacks were written beside operators only, or not at all: how long a line takes is unknown
+unsampled as (
+  select p.id as process
+  from process p
+  join input i on i.id = p.input
+  where i.kind = 'torch' and p.id not in (select process from stacks_process)
+),
+-- loops of which ranges tell most of the time, or alone tell anything
 ranged as (
   select loop
   from (
     select
       loop,
+      process,
       path,
       lead(time, 1, time) over (partition by loop, process order by time) - time as ns
     from annotated
   )
   group by loop
   having coalesce(sum(ns) filter (path is not null), 0) > setting('most_share') * sum(ns)
+    or bool_and(process in (select process from unsampled))
 ),
 sampled as (
   select
@@ -57,7 +65,9 @@ sampled as (
     join sampled_threads() h on h.loop = i.loop and h.process = i.process and h.thread = i.thread
   ) s on y.thread = s.thread
     and s.start <= y.time
-  where y.time < s."end" and s.loop not in (select loop from ranged)
+  where y.time < s."end"
+    and s.loop not in (select loop from ranged)
+    and s.process not in (select process from unsampled)
 ),
 framed as (
   select

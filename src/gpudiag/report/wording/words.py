@@ -101,8 +101,9 @@ def within(label: str) -> str:
 
 
 def phases(loop: Loop) -> str:
-    """`update (train.py:80) 55 %, rollout (train.py:79) 40 %, elsewhere 5.0 %`: the parts of an iteration, and the rest;
-    empty where none is known.
+    """`update (train.py:80) 55 %, rollout (train.py:79) 40 %, elsewhere 5.0 %`: the parts of an iteration and the rest.
+
+    Empty where none is known.
     """
     named = loop.phases[:PHASES]
     texts = [f"{_phase(phase)} {pct(phase.share)}" for phase in named]

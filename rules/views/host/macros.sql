@@ -38,13 +38,23 @@ create macro builds_graph(f) as
 -- Whether a CUDA function loads or compiles kernels.
 create macro loads_code(f) as regexp_matches(f, '^(cuModuleLoad|cuLibraryLoad|cudaLibraryLoad|cuLink|nvrtcCompile)');
 
--- What a GPU operation counts as in the time budget: communication (NCCL), copy (copies and sets), compute (the
+-- Whether a kernel of this short name exchanges data with other GPUs: NCCL's; NVSHMEM's; those by which vLLM and SGLang
+-- (cross_device_reduce), PyTorch (multimem, one_shot_all_reduce), TensorRT-LLM and FlashInfer (oneShotAllReduceKernel,
+-- allreduce_fusion_kernel) and Transformer Engine (userbuffers) reduce on all ranks at once.
+create macro exchanges_data(kernel_name) as
+  regexp_matches(
+    kernel_name,
+    '^(nccl(Dev)?Kernel|ncclSymk|nccl_|nvshmemi?_|k?userbuffers_|cross_device_reduce_|'
+      || 'multimem_(one_shot_)?all_(reduce|gather)|(\w+_)?allreduce_fusion_kernel_(one|two)shot|'
+      || '(lamport_style_)?([oO]ne|[tT]wo)_?[sS]hot_?[aA]ll_?[rR]educe)'
+  );
+
+-- What a GPU operation counts as in the time budget: communication (between GPUs), copy (copies and sets), compute (the
 -- rest).
 create macro op_class(kind, kernel_name) as
   case
     when kind in ('memcpy', 'memset') then 'copy'
-    when kernel_name is not null
-      and regexp_matches(kernel_name, '^nccl(Dev)?Kernel|^ncclSymk|^nccl_') then 'communication'
+    when kernel_name is not null and exchanges_data(kernel_name) then 'communication'
     else 'compute'
   end;
 

@@ -146,6 +146,18 @@ create macro kernel_role(name) as
     when regexp_matches(name, '(vector|regular|prime|bluestein)_fft|cufft|[ds]pRadix') then 'fft'
   end;
 
+-- Whether a kernel factorizes a matrix, solves triangular systems, or updates what such work has left: of cuSOLVER,
+-- cuBLAS or MAGMA.
+create macro solves_matrices(name) as
+  regexp_matches(
+    name,
+    'trsm|trsv|trtri|xxtrf|potr[fsi]|potf2|getr[fsi]|getf2|laswp|syrk|herk|geqr[f2]|gelqf|lar(f[tbg]?|fx)_|ormqr|'
+    'orgqr|sytr[df]|syev|heev|gesvd'
+  );
+
+-- Whether a kernel keeps one triangle of a matrix, as PyTorch does before and after factorizations, and to make masks.
+create macro takes_triangle(name) as contains(name, 'triu_tril_kernel');
+
 -- The longer side of the part of the result that each block of a matrix product computes, where its name says so.
 create macro tile_side(name) as
   list_max(

@@ -23,6 +23,15 @@ create macro moves_data(kernel_name) as
         and string_split(kernel_name, '_')[4] = string_split(kernel_name, '_')[5]
     );
 
+-- Whether a kernel belongs to a normalisation of PyTorch that works channels-first only: of groups of channels, or of
+-- each channel of each image, which runs as batch normalisation of as many channels.
+create macro normalises_channels_first(kernel_name) as
+  regexp_matches(
+    kernel_name,
+    'GroupNorm|batch_norm_(collect_statistics|transform_input|backward_reduce|backward_elemt)_kernel|'
+    'bn_[fb]w_tr_1C11_kernel_NCHW'
+  );
+
 -- Whether a kernel of a framework reads rows of an array that an index names.
 create macro gathers_rows(kernel_name) as
   regexp_matches(kernel_name, 'vectorized_gather_kernel|index_kernel_impl|indexSelect(Large|Small)Index|^cupy_take$');

@@ -127,12 +127,12 @@ create macro is_waiting_file(file) as
     '/(threading|queue|selectors|socket|subprocess|multiprocessing/(connection|popen_fork)|torch/autograd/graph)\.py$'
   );
 
--- The frames of a Python stack that are the user's own code: not installed packages, not the standard library.
-create macro user_frames(frames) as
-  list_filter(
-    frames,
-    lambda f: f.file is not null and not regexp_matches(f.file, '/(site|dist)-packages/|/lib/python3|^<|^$|importlib')
-  );
+-- Whether a Python file is the user's own code: no installed package, nor the standard library.
+create macro is_user_file(file) as
+  coalesce(not regexp_matches(file, '/(site|dist)-packages/|/lib/python3|^<|^$|importlib'), false);
+
+-- The frames of a Python stack that are the user's own code.
+create macro user_frames(frames) as list_filter(frames, lambda f: is_user_file(f.file));
 
 -- Whether a Python function yields the next item or batch, by Python's protocols or by the name it is given in loaders.
 create macro yields_input(function) as
@@ -145,6 +145,28 @@ create macro hands_out(function) as
       and not regexp_matches(function, '(^|_)(load|read|next|get|fetch|restore)(_|$)'),
     false
   );
+
+-- Whether the name of an NVTX range says that files are read or written in it, or that results are handed out.
+create macro names_output(label) as
+  coalesce(regexp_matches(lower(label), '(^|[^a-z])(i/?o|output|write|save|dump|export)([^a-z]|$)'), false);
+
+-- Whether a Python stack (frames, innermost first) writes a file: in a function of a library that is called so, or in
+-- one of the user's own.
+create macro writes_files(frames) as
+  len(
+    list_filter(
+      frames,
+      lambda f: regexp_matches(
+        f.function,
+        '^(save(z|z_compressed|txt|fig)?|im(write|save)|dump|tofile|to_(csv|excel|hdf|json|parquet|pickle)|write\w*)$'
+      )
+        and not is_user_file(f.file)
+    )
+  ) > 0
+    or (
+      hands_out(user_frames(frames)[1].function)
+        and not regexp_matches(user_frames(frames)[1].function, '(checkpoint|snapshot|compress)s?$')
+    );
 
 -- Whether a Python stack waits for an item that another thread or process makes: at a queue, a pool or a future. What
 -- saves or writes waits there for room, which a writer gives back.

@@ -15,6 +15,7 @@ from gpudiag.model import Loop
 from gpudiag.replay import bounds, estimate
 from gpudiag.replay.estimate import Estimate
 from gpudiag.replay.gains import GainCalculator, gain
+from gpudiag.replay.loop_model import LoopModel
 from gpudiag.replay.priced_finding import PricedFinding
 from replaying import loop_model, rule
 from timelines import library
@@ -74,6 +75,20 @@ def test_fixes_leave_no_less_than_the_loop_computes() -> None:
         assert model.remaining(free) == pytest.approx(0.9)
         both = model.remaining(model.fixed(faster, kernels, free))
     assert both == pytest.approx(0.9 - 50 / 120), "what the kernel saves goes, the rest of the computing stays"
+
+
+def test_no_fix_removes_what_the_replay_of_a_run_leaves_out() -> None:
+    """Copies that nobody asked for follow a run's only kernel; the replay does not know when they come."""
+    case = waiting(host=10)
+    faster = rule("shrink_kernel", on="gpu_ops")
+    with loop_model(case) as model:
+        [one] = model.graphs
+        kernels = model.select(faster, [{"gpu_ops": ids(case, 0, table="gpu_op"), "recoverable": 0.5}])
+        assert kernels is not None
+        before, saved = model.base(0), 1 - model.ratio(0, ("shrink_kernel",), kernels)[0]
+        run = LoopModel(model.con, [one], model.settings, None, missed=[before / 4])
+        assert run.base(0) == pytest.approx(1.25 * before)
+        assert 1 - run.ratio(0, ("shrink_kernel",), kernels)[0] == pytest.approx(saved / 1.25)
 
 
 def test_a_bound_saves_no_more_time_than_its_kernels_take(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,11 +40,13 @@ class LoopModel:
         computing: float = 0.0,
         *,
         stretch: bool = False,
+        missed: Sequence[float] = (),
     ) -> None:
         """computing: the part of the recorded loop in which it computes; stretch: whether the graphs hold only a
-        stretch of it.
+        stretch of it; missed: what the replay of each graph leaves out of its recorded time, and no fix removes (ns).
         """
         self.con, self.settings, self.meet, self.computing, self.stretch = con, settings, meet, computing, stretch
+        self.missed = missed or [0.0] * len(graphs)
         self.graphs = collectives.without_waiting(graphs, meet) if meet else list(graphs)
         slowed = overhead.with_stacks(con) if unprofiled_ns is None else frozenset()
         self.slowed = any(one.record.window.process in slowed for one in graphs)
@@ -69,7 +71,8 @@ class LoopModel:
 
     def _lengths(self, edited_graphs: Sequence[EditedGraph]) -> list[float]:
         """Return how long each process takes (ns)."""
-        return [max(simulate.length(edited.graph, end), edited.at_least) for edited, end in self.ends(edited_graphs)]
+        lengths = [max(simulate.length(edited.graph, end), edited.at_least) for edited, end in self.ends(edited_graphs)]
+        return [length + missed for length, missed in zip(lengths, self.missed, strict=True)]
 
     def ends(self, edited_graphs: Sequence[EditedGraph]) -> list[tuple[EditedGraph, Floats]]:
         """Each process's edited graph, with the edges that its edits added, and the end of each of its nodes (ns);
@@ -238,26 +241,31 @@ def model(
     meet = collectives.rendezvous(con, graphs)
     alone = collectives.without_waiting(graphs, meet) if meet else graphs
     ends = collectives.as_recorded(alone, meet) if meet else [simulate.replay(one) for one in graphs]
-    off = sum(simulate.length(one, end) for one, end in zip(alone, ends, strict=True)) / recorded - 1
+    lengths = [simulate.length(one, end) for one, end in zip(alone, ends, strict=True)]
+    off = sum(lengths) / recorded - 1
     if abs(off) > settings["replay_abstain"]:
         return None, simulate.Doubt("missed", off)
     if doubt := simulate.held(graphs, settings):
         return None, doubt
-    iterations, computing = _facts(con, loop)
+    iterations, computing, repeats = _facts(con, loop)
     stretch = sum(one.iterations for one in graphs) < iterations
-    fitted = LoopModel(con, graphs, settings, unprofiled_ns, meet, computing, stretch=stretch)
+    missed = [max(0.0, one.length - length) for one, length in zip(graphs, lengths, strict=True)]
+    if repeats or unprofiled_ns is not None:  # a part of what was replayed is the same part of each iteration
+        missed = []
+    fitted = LoopModel(con, graphs, settings, unprofiled_ns, meet, computing, stretch=stretch, missed=missed)
     if abs(fitted.unexplained) > settings["replay_abstain"]:
         return None, simulate.Doubt("missed", fitted.unexplained)
     return fitted, None
 
 
-def _facts(con: Connection, loop: int) -> tuple[int, float]:
-    """Return how many iterations a loop has, and the part of its time in which it computes."""
+def _facts(con: Connection, loop: int) -> tuple[int, float, bool]:
+    """Return how many iterations a loop has, the part of its time in which it computes, and whether it repeats."""
     row = con.execute(
         """
-        select f.iterations, coalesce(b.share, 0) from loop_facts f
+        select f.iterations, coalesce(b.share, 0), l.period_source <> 'unknown' from loop_facts f
+        join loop l on l.id = f.loop
         left join loop_budget b on b.loop = f.loop and b.category = 'compute' where f.loop = ?
         """,
         [loop],
     ).fetchone()
-    return (int(row[0]), float(row[1])) if row else (0, 0.0)
+    return (int(row[0]), float(row[1]), bool(row[2])) if row else (0, 0.0, True)

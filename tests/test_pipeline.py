@@ -17,10 +17,11 @@ from captures import report_of
 from evaluation.corpus import CAPTURES, ROOT
 from evaluation.packed import recording
 from gpudiag.errors import GpudiagError
-from gpudiag.model import Report
+from gpudiag.model import Framework, Report, Run
 from gpudiag.options import Options
 from gpudiag.pipeline import explain, report
 from gpudiag.report import json_format
+from timelines import library
 
 pytestmark = pytest.mark.capture
 
@@ -158,7 +159,32 @@ def test_a_saved_report_is_read_alone(tmp_path: Path) -> None:
         report([tmp_path / "a.sqlite", tmp_path / "c.json"])
 
 
+@pytest.mark.parametrize(
+    ("frameworks", "programs", "known"),
+    [
+        (("cuda",), ("solver",), True),
+        (("any",), (), True),  # kernels of OpenMP or OpenACC
+        (("cuda",), (), False),
+        (("cuda",), ("python3.12",), False),
+        (("cupy", "cuda"), ("solver",), False),
+        ((), ("solver",), False),
+    ],
+)
+def test_programs_without_python_are_known(
+    frameworks: tuple[Framework, ...], programs: tuple[str, ...], known: bool
+) -> None:
+    assert Run(frameworks=frameworks, programs=programs).without_python is known
+
+
+def test_a_reason_names_no_evidence_of_other_languages() -> None:
+    rule = library().by_code["M12"]
+    reason = "operating system calls were not recorded, and no Python stacks are in the file"
+    assert library().but_python(rule, reason) == "operating system calls were not recorded"
+    assert (library().about_python(rule), library().about_python(library().by_code["H19"])) == (False, True)
+
+
 @pytest.mark.parametrize(("name", "missed"), [("cg_solver.none", False), ("cupy_images.none", True)])
 def test_a_profile_of_python_is_missed_in_python_alone(name: str, missed: bool) -> None:
     report = report_of(recording(ROOT / "fixtures/wild/captures" / name))
-    assert ("H11" in {item.code for item in report.not_evaluated}) is missed
+    codes = {item.code for item in report.not_evaluated}
+    assert (("H11" in codes), ("H19" in codes)) == (missed, False)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gpudiag.evaluate.engine import Evaluation
     from gpudiag.jobs.explain import MatchedJob
     from gpudiag.library.catalogue import Library
-    from gpudiag.model import Outcome, Report, Rule, Run, Unevaluated
+    from gpudiag.model import NotEvaluated, Outcome, Report, Rule, Run, Unevaluated
     from gpudiag.next_steps.proposals import NextSteps
     from gpudiag.replay.gains import GainCalculator
     from gpudiag.timeline.model import Picture
@@ -221,9 +221,13 @@ def _found_nothing(
     from gpudiag.model import Unevaluated
 
     clear = tuple(outcome.rule for outcome in evaluation.clear)
-    native = bool(run.programs) and run.frameworks == ("cuda",)
+    native = run.without_python
+
+    def why(outcome: NotEvaluated) -> str:
+        return library.but_python(outcome.rule, outcome.reason) if native else outcome.reason
+
     not_evaluated = [
-        Unevaluated(code=o.rule.code, title=o.rule.title, reason=o.reason, hint=o.hint, kernels=o.kernels)
+        Unevaluated(code=o.rule.code, title=o.rule.title, reason=why(o), hint=o.hint, kernels=o.kernels)
         for o in evaluation.not_evaluated
         # Advice that could not be given is no gap, nor is what the program has not; a rule of the user's own that
         # could not be run always is one.

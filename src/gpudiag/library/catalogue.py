@@ -122,8 +122,19 @@ class Library:
 
     def about_python(self, rule: Rule) -> bool:
         """Return whether the rule needs evidence that only programs in Python have."""
-        abouts = (self.capability(name) for wanted in rule.requires for name in wanted.split("|"))
-        return any(about is not None and about.in_python for about in abouts)
+        return any(all(map(self._in_python, wanted.split("|"))) for wanted in rule.requires)
+
+    def _in_python(self, name: str) -> bool:
+        about = self.capability(name)
+        return about is not None and about.in_python
+
+    def but_python(self, rule: Rule, reason: str) -> str:
+        """The reason for which a rule is not evaluated, without evidence that programs in other languages have not."""
+        names = (name for wanted in rule.requires for name in wanted.split("|"))
+        for about in (self.capability(name) for name in names):
+            if about is not None and about.in_python:
+                reason = reason.replace(f", and {about.missing}", "")
+        return reason
 
     def with_overrides(self, values: Mapping[str, float]) -> Library:
         """The library with other thresholds: `H01.min_share` or `settings.idle_noise_ns` → value.

@@ -216,6 +216,13 @@ class Run(Frozen):
     programs: tuple[str, ...] = Field(default=(), description="executables that used the GPU")
     selection: Selected | None = Field(default=None, description="what was selected; null where that is all")
 
+    @property
+    def without_python(self) -> bool:
+        """Return whether the programs are known to run no Python, by their kernels and their names."""
+        known = {*self.frameworks}
+        compiled = bool(known) and known <= {"cuda", "any"} and ("any" in known or bool(self.programs))
+        return compiled and not any("python" in program.lower() for program in self.programs)
+
 
 class Verdict(Frozen):
     """The report in a word and in a sentence."""

@@ -8,6 +8,7 @@
 --   read_name: the function in which that thread reads longest
 --   reads_itself: whether the launching thread is the one that reads
 --   process_share: part of the time that it starts processes, 0 to 1
+--   ordering_share: part of the time in which a data loader begins an epoch or draws an order, 0 to 1
 create view input_cause as
 with own as (
   select
@@ -15,6 +16,7 @@ with own as (
     sum(waited_ns) / sum(length_ns) as waited_share,
     sum(read_ns) / sum(length_ns) as read_share,
     sum(process_ns) / sum(length_ns) as process_share,
+    sum(ordering_share * length_ns) / sum(length_ns) as ordering_share,
     arg_max(read_name, (read_ns, read_name)) as read_name,
     2 * count(*) filter (where has_workers) > count(*) as has_workers
   from input_segment
@@ -39,6 +41,7 @@ select
   greatest(o.read_share, coalesce(h.read_share, 0)) as read_share,
   case when o.read_share >= coalesce(h.read_share, 0) then o.read_name else h.read_name end as read_name,
   o.read_share >= coalesce(h.read_share, 0) as reads_itself,
-  o.process_share
+  o.process_share,
+  o.ordering_share
 from own o
 left join other h using (loop);

@@ -9,6 +9,7 @@
 --   read_ns: time in it that the thread read from files or sockets (ns)
 --   read_name: the function in which it read longest
 --   process_ns: time in it that the thread started processes (ns)
+--   ordering_share: part of its Python samples in which a data loader begins an epoch or draws an order, 0 to 1
 --   has_workers: whether its NVTX range or the Python stack says that other threads or processes prepare the input
 create view input_segment as
 with starving as (
@@ -63,6 +64,15 @@ counted as (
   from filed
   group by api_call
 ),
+ordered as (
+  select
+    c.api_call,
+    count(*) filter (where orders_items(y.frames)) / count(*) as share
+  from call_sample c
+  join py_sample y on y.id = c.sample
+  where not c.inside and c.api_call in (select api_call from starving)
+  group by c.api_call
+),
 -- PyTorch's own names for a loader with workers
 marked as (
   select s.api_call
@@ -93,7 +103,9 @@ select
   cast(coalesce(c.read_ns, 0) as bigint) as read_ns,
   c.read_name,
   cast(coalesce(c.process_ns, 0) as bigint) as process_ns,
+  coalesce(b.share, 0) as ordering_share,
   s.api_call in (select api_call from marked) as has_workers
 from starving s
 join thread t on t.id = s.thread
-left join counted c on c.api_call = s.api_call;
+left join counted c on c.api_call = s.api_call
+left join ordered b on b.api_call = s.api_call;

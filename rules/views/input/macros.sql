@@ -71,3 +71,14 @@ create macro writes_file(f) as regexp_matches(f, 'write|fclose|fflush|sync');
 
 -- Whether an operating system call starts a process, as a data loader does for each of its workers.
 create macro starts_process(f) as regexp_matches(f, '^(v?fork|posix_spawnp?)$');
+
+-- Whether a Python stack (frames, innermost first) was where PyTorch's data loader begins an epoch, or draws the order
+-- of the items: the thread that asks for batches does both, whoever loads them.
+create macro orders_items(frames) as
+  len(
+    list_filter(
+      frames,
+      lambda f: (f.function in ('_reset', '__init__') and ends_with(f.file, '/torch/utils/data/dataloader.py'))
+        or ends_with(f.file, '/torch/utils/data/sampler.py')
+    )
+  ) > 0;

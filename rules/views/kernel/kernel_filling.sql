@@ -5,6 +5,11 @@
 --   grid: number of blocks
 --   block: threads a block
 --   share: its part of the loop's time, in this launch configuration
+--   launches: how often it ran
+--   total_ns: summed duration (ns)
+--   median_ns: median duration (ns)
+--   sm_count: multiprocessors of the device
+--   gpu_ops: its operations (references gpu_op)
 --   library: whether it comes with a library
 --   warps: warps of one launch for each multiprocessor, rounded up
 --   fitting_warps: warps that fit on a multiprocessor by its registers, shared memory and places for blocks; null where
@@ -14,7 +19,7 @@ with used as (
   select
     *,
     gpu_ops[1] as op,
-    ceil(block / 32) as block_warps
+    ceil(nullif(block, 0) / 32) as block_warps
   from kernel_use
 )
 select
@@ -24,6 +29,11 @@ select
   u.grid,
   u.block,
   u.share,
+  u.launches,
+  u.total_ns,
+  u.median_ns,
+  u.sm_count,
+  u.gpu_ops,
   is_library_kernel(u.name) as library,
   ceil(u.grid * u.block_warps / u.sm_count) as warps,
   fitting_blocks(
@@ -37,5 +47,4 @@ select
   ) * u.block_warps as fitting_warps
 from used u
 join gpu_op o on o.id = u.op
-join device d on d.id = o.device
-where u.block > 0;
+join device d on d.id = o.device;

@@ -128,7 +128,7 @@ MISTAKES = [
         "yields_to: leads in a circle: U01 → U01; where",
     ),
     ("[cuda-graphs]", "[cuda-graph]", "there is no remedies/cuda-graph.md; did you mean cuda-graphs"),
-    ("[cuda-graphs]", "[zzz]", "there is no remedies/zzz.md; known are attention-without-plan, avoid-device-copies,"),
+    ("[cuda-graphs]", "[zzz]", "there is no remedies/zzz.md; known are allocate-ahead, attention-without-plan,"),
     ("requires: [gpu_ops]", "requires: [zzz]", "zzz is no capability; known are "),
     ("[kernel, nvtx]", "[kernel, op]", "locate.1: Input should be 'python', 'nvtx' or 'kernel'"),
     ("[graph_region]", "[zzz]", "price.high: 'zzz' is no edit; known are balance_ranks, batch_copies,"),

@@ -352,10 +352,30 @@ def test_iteration_numbers_are_no_part_of_a_label(macros: database.Connection, m
     ("message", "input_"),
     [("load_batch", True), ("data", True), ("dataloader", True), ("next batch", True), ("decode_jpeg", True),
      ("decode", False), ("decoder_layer", False), ("train", False),
-     ("forward", False), ("decode_token", False), ("upload", False), ("database", False)],
+     ("forward", False), ("decode_token", False), ("upload", False), ("database", False), ("next_token", False),
+     ("load_weights", False), ("wait_for_allreduce", False), ("all2all_data:wait", False), ("halo_wait", False)],
 )  # fmt: skip
 def test_ranges_that_fetch_input_are_known_by_name(macros: database.Connection, message: str, input_: bool) -> None:
     assert macros.execute("select names_input(?)", [message]).fetchall() == [(input_,)]
+
+
+def test_a_kernel_that_runs_when_a_pause_begins_computes_in_it() -> None:
+    case: Case = {
+        "iteration": [
+            {"start": 0, "duration": 100, "repeat": 6, "every": 100},
+            {"start": 600, "duration": 1100},
+            {"start": 1700, "duration": 100, "repeat": 6, "every": 100},
+        ],
+        "api_call": [{"label": "a", "name": "cudaLaunchKernel", "start": 0, "duration": 3, "repeat": 18, "every": 100}],
+        "gpu_op": [
+            {"api_call": "a", "name": "short()", "start": 10, "duration": 50, "repeat": 6, "every": 100},
+            {"name": "long()", "start": 595, "duration": 805},
+            {"name": "short()", "start": 1710, "duration": 50, "repeat": 6, "every": 100},
+        ],
+    }
+    with opened(case, "loop_pause") as con:
+        [pause] = rows(con, "select * from loop_pause")
+    assert (pause["idle_ns"], pause["kernels"]) == (200_000, 0)
 
 
 # Laws

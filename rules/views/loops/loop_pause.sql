@@ -77,53 +77,81 @@ width as (
 near as (
   select distinct unnest(near_stretches(start, "end", ns)) as stretch from long, width
 ),
+worked as (
+  select
+    process,
+    start,
+    "end",
+    true as computes
+  from gpu_op
+  where process in (select process from long)
+    and kind in ('kernel', 'graph')
+    and "end" > start
+    and start // (select ns from width) in (select stretch from near)
+  union all
+  select
+    p.process,
+    v.start,
+    v."end",
+    false
+  from overhead v, (select distinct process from long) p
+),
+-- what began in a pause, and what was running when it began
+within_pause as (
+  select
+    l.process,
+    l.start as pause,
+    l.iteration_ns,
+    b.computes,
+    true as begun,
+    b.start,
+    least(b."end", l."end") as "end"
+  from worked b
+  asof join long l on b.process = l.process and l.start <= b.start
+  where b.start < l."end"
+  union all
+  select
+    l.process,
+    l.start,
+    l.iteration_ns,
+    b.computes,
+    false,
+    l.start,
+    least(b."end", l."end")
+  from worked b
+  asof join long l on b.process = l.process and l.start > b.start
+  where b."end" > l.start
+),
 -- the GPU computing, or the profiler; copies of a checkpoint are part of what the pause costs
 busy as (
   select
     process,
     start,
     sum(ns) as ns,
-    count(*) filter (computes) as kernels,
+    count(*) filter (computes and begun) as kernels,
     sum(gap_ns) filter (computes and gap_ns between 0 and setting('cpu_phase_ns')) as launching_ns,
     sum(gap_ns) filter (gap_ns > iteration_ns) as still_ns,
     max("end") as done
   from (
     select
-      l.process,
-      l.start,
-      b.computes,
-      b."end",
-      l.iteration_ns,
-      least(b."end", l."end") - b.start as ns,
-      b.start - coalesce(
-        max(b."end") over (
-          partition by l.process, l.start
-          order by b.start, b."end"
-          rows between unbounded preceding and 1 preceding
-        ),
-        l.start
-      ) as gap_ns
+      process,
+      pause as start,
+      computes,
+      begun,
+      "end",
+      iteration_ns,
+      greatest(0, "end" - greatest(start, done)) as ns,
+      start - done as gap_ns
     from (
       select
-        process,
-        start,
-        "end",
-        true as computes
-      from gpu_op
-      where process in (select process from long)
-        and kind in ('kernel', 'graph')
-        and "end" > start
-        and start // (select ns from width) in (select stretch from near)
-      union all
-      select
-        p.process,
-        v.start,
-        v."end",
-        false
-      from overhead v, (select distinct process from long) p
-    ) b
-    asof join long l on b.process = l.process and l.start <= b.start
-    where b.start < l."end"
+        *,
+        coalesce(
+          max("end")
+            over (partition by process, pause order by start, "end" rows between unbounded preceding and 1 preceding),
+          pause
+        ) as done
+      from within_pause
+    )
   )
   group by process, start
 ),

@@ -82,7 +82,12 @@ create macro names_input(message) as
     'prefetch|read|collate|augment)(ing|er)?[ _.:/]?(data|input|batch|sample)?s?([^a-z]|$)|dataload|'
     '^data$|^input$'
       || '|decod(e|ing|er)[ _.:/]?(data|input|batch|sample|image|jpeg|video|audio)'
-  );
+  )
+    -- `next_token`, `load_weights` and `wait_for_allreduce` are about something else
+    and not regexp_matches(
+      lower(message),
+      '(^|[^a-z])(all_?(2|to)_?all|all_?reduce|all_?gather|reduce_?scatter|halo|weights?|tokens?|layers?|kv)([^a-z]|$)'
+    );
 
 -- Whether an NVTX message is a framework's own annotation of one operator, not a mark of the program.
 create macro names_operator(message) as

@@ -144,6 +144,11 @@ def test_the_iteration_of_a_short_recording_is_found(times: int) -> None:
     assert distances(step * times) == {len(step)}
 
 
+def test_a_few_short_parts_of_one_pass_are_no_loop() -> None:
+    """An array is sent and added to in five parts, each on a stream of its own."""
+    assert begins([BATCH, BATCH, "add", "memcpy:device_to_host"] * 5) == []
+
+
 @pytest.mark.parametrize("times", [5, 7])
 def test_a_few_reports_or_epochs_end_no_iteration(times: int) -> None:
     update = ["embed", "gemm", "gelu", "loss", "gemm_grad", "multi_tensor_apply_kernel"]

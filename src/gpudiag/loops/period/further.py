@@ -63,7 +63,7 @@ class Repetition:
 
     @property
     def sets_up(self) -> bool:
-        """Whether it copies in a few bursts and computes nothing, as a program does before its loop."""
+        """Tell whether it copies in a few bursts and computes nothing, as a program does before its loop."""
         if not all(self.events.short[kind].startswith(COPIES) for kind in np.flatnonzero(self.division.content)):
             return False
         lengths = self.bounds[:, 1] - self.bounds[:, 0]

@@ -13,10 +13,11 @@ from gpudiag.loops.period.submissions import Submissions
 def outermost(found: list[Division], events: Submissions, settings: Settings) -> list[Division]:
     """The divisions of the outermost level that repeats often enough, of about the best quality.
 
-    In a short recording a few segments are enough, where all are alike and an operation of their own marks them: a call
-    that comes now and then divides anything.
+    In a short recording a few segments are enough, where all are alike, an operation of their own marks them, and they
+    last: a call that comes now and then divides anything, and so does one array that is sent in a few parts.
     """
     few = [one for one in found if one.count < settings["loop_often"] and one.alike >= settings["loop_few_alike"]]
+    few = [one for one in few if np.ptp(events.start[one.begins]) >= settings["loop_few_ns"]]
     enough = [one for one in few if one.count >= settings["loop_few"] and not one.marker.call]
     often = [*(one for one in found if one.count >= settings["loop_often"]), *enough]
     often.sort(key=lambda one: one.count)

@@ -288,6 +288,13 @@ def test_short_ranges_without_gpu_work_are_no_loop() -> None:
     assert [loop["name"] for loop in loops(case)] == ["add_output", "step"]
 
 
+def test_short_ranges_of_a_host_that_runs_ahead_are_a_loop() -> None:
+    case = launched(40, 10, ("gemm()", 2, 1000, 5))
+    case["gpu_op"][0] |= {"every": 1000}
+    case["nvtx_range"] = ranges(40, "step", every=10, duration=9)
+    assert [(loop["name"], loop["period_source"]) for loop in loops(case)] == [("step", "nvtx")]
+
+
 def test_uploads_in_a_few_bursts_are_no_loop() -> None:
     """A simulator copies its parameters to symbols before its first step: eight at a time, with pauses between."""
     case: Case = {"api_call": [], "gpu_op": []}

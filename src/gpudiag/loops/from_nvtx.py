@@ -227,8 +227,12 @@ def _are_short(con: Connection, group: Group, settings: Settings) -> bool:
 
 
 def _hold_work(con: Connection, process: int, bounds: Bounds) -> bool:
-    """Return whether most of these iterations hold a GPU operation."""
-    starts = con.execute("select start from gpu_op where process = ? order by start", [process]).fetchnumpy()["start"]
+    """Return whether most of these iterations launch a GPU operation, which may run much later."""
+    starts = con.execute(
+        "select coalesce(a.start, o.start) as start from gpu_op o left join api_call a on a.id = o.api_call"
+        " where o.process = ? order by 1",
+        [process],
+    ).fetchnumpy()["start"]
     held = np.diff(np.searchsorted(starts, bounds), axis=1) > 0
     return bool(2 * held.sum() > len(bounds))
 

@@ -13,17 +13,16 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import duckdb
 
-from gpudiag.diagnosis.source_location import lines_of_calls
-from gpudiag.model import Finding, Fired, Leaf, Loop, Outcome, Place, Rule, Unclaimed
+from gpudiag.diagnosis.callers import unexplained
+from gpudiag.model import Finding, Fired, Leaf, Loop, Outcome, Rule, Unclaimed
 from gpudiag.model.vocabulary import LEAVES, Also
 from gpudiag.replay import bounds
 from gpudiag.replay.edits import registry
 from gpudiag.replay.priced_finding import PricedFinding
-from gpudiag.text.format import clean, code, pct
+from gpudiag.text.format import code, pct
 
 Connection = duckdb.DuckDBPyConnection
 
-NAMED = 3  # lines, calls and calls of the operating system an observation names
 COMPUTING = "computing"
 
 
@@ -90,7 +89,7 @@ def _with_tree(
     found: tuple[Unclaimed, ...] = ()
     if sum(rest.values()) > settings["min_unclaimed_share"]:
         large = sorted((leaf for leaf in rest if rest[leaf] >= settings["min_unclaimed_leaf"]), key=lambda x: -rest[x])
-        found = tuple(_observed(con, loop.id, leaf, rest[leaf], settings["min_unclaimed_row"]) for leaf in large)
+        found = tuple(unexplained.observed(con, loop, leaf, rest[leaf], settings) for leaf in large)
         about = _about(con, loop.id, items, {leaf: settings["most_share"] * rest[leaf] * total for leaf in large})
         found = tuple(one.model_copy(update={"about": tuple(about[one.leaf])}) for one in found)
     return loop.model_copy(update={"tree": tree, "unclaimed": found})
@@ -229,72 +228,3 @@ def undecided(rule: Rule, loops: Sequence[Loop], graphs: Mapping[int, float]) ->
 def _untested_share(item: PricedFinding) -> float:
     """The part of the loop that the rows of a finding without a price are about."""
     return min(1.0, sum(float(share) for row in item.rows if isinstance(share := row.get("share"), int | float)))
-
-
-def _observed(con: Connection, loop: int, leaf: str, share: float, row: float) -> Unclaimed:
-    """Say what the host did in the part of a leaf that no finding accounts for: what table claim lacks.
-
-    row: the part of the loop from which on it is large.
-    """
-    con.execute(
-        "create or replace temp table unexplained (api_call integer, thread integer, start bigint, until bigint)"
-    )
-    for claims in ("claim", "(select * from claim limit 0)"):  # where all have claims, but small ones: all of it
-        con.execute(
-            f"""
-            insert into unexplained
-            with spent as (
-                select 'interval:' || idle_interval as key, api_call, thread, start, "end" - start as ns
-                from idle_interval where loop = $1 and leaf = $2
-                union all
-                select 'op:' || t.op, w.api_call, null, w.start, t.exposed_ns
-                from transfer t join loop_gpu_op w on w.op = t.op
-                where t.loop = $1 and $2 = 'exposed_copy' and t.exposed_ns > 0
-                union all
-                select 'op:' || op, api_call, null, start, duration_ns from loop_gpu_op
-                where loop = $1 and $2 = 'exposed_communication' and class = 'communication'
-            )
-            select s.api_call, s.thread, s.start, s.start + s.ns from spent s left join {claims} c using (key)
-            where 2 * coalesce(c.ns, 0) < s.ns
-            """,
-            [loop, leaf],
-        )
-        if con.execute("select 1 from unexplained limit 1").fetchall():
-            break
-    calls = con.execute(
-        f"""
-        select c.name from unexplained u join call c on c.id = u.api_call
-        group by c.name order by sum(u.until - u.start) desc, c.name limit {NAMED}
-        """
-    ).fetchall()
-    systems = con.execute(
-        f"""
-        select n.text from os_call w
-        asof join (select * from unexplained where thread is not null) u on w.thread = u.thread and u.start <= w.start
-        join name n on n.id = w.name where w.start < u.until
-        group by n.text order by sum(least(w."end", u.until) - w.start) desc, n.text limit {NAMED}
-        """
-    ).fetchall()
-    return Unclaimed(
-        leaf=leaf,
-        share=share,
-        large=share > row,
-        where=_where(con),
-        calls=tuple(clean(name) for (name,) in calls),
-        os_calls=tuple(clean(name) for (name,) in systems),
-    )
-
-
-def _where(con: Connection) -> tuple[Place, ...]:
-    """The lines that the host was in, by samples, else its NVTX ranges."""
-    rows = con.execute("select distinct api_call from unexplained where api_call is not null").fetchall()
-    lines = lines_of_calls(con, [call for (call,) in rows])[:NAMED]
-    if lines:
-        return tuple(lines)
-    paths = con.execute(
-        f"""
-        select p.path from unexplained u join call_place p on p.api_call = u.api_call where p.path is not null
-        group by p.path order by sum(u.until - u.start) desc, p.path limit {NAMED}
-        """
-    ).fetchall()
-    return tuple(Place(nvtx=clean(path)) for (path,) in paths)

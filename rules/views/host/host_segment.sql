@@ -9,6 +9,8 @@
 --   path: the innermost NVTX range in the middle of it
 --   samples: Python samples in it
 --   torch_samples: of these, those whose innermost function is PyTorch's own
+--   operators_ns: time in it in a framework's operators that make CUDA calls, without those among them that make none;
+--    null where no operators are recorded (ns)
 --   fetches_input: whether it fetched input: most of its samples are in a data loader, or its NVTX range says so;
 --    waiting for a pool right after an array was copied back does not count
 --   blocked_ns: time in it that the thread spent in calls of the operating system (ns)
@@ -77,12 +79,15 @@ select
   a.path,
   cast(coalesce(v.samples, 0) as integer) as samples,
   cast(coalesce(v.in_framework, 0) as integer) as torch_samples,
+  if(k.operators_before_ns > s.start - s.segment_start, s.start - s.segment_start, k.operators_before_ns)
+    as operators_ns,
   coalesce(2 * (v.fetching - if(r.id is null, 0, v.pooled)) > v.samples, false)
     or coalesce(names_input(list_last(string_split(a.path, ' / '))), false) as fetches_input,
   cast(coalesce(b.ns, 0) as bigint) as blocked_ns,
   s.kind_before,
   s.kind_after
 from long_segment s
+join api_call k on k.id = s.id
 left join voted v on v.api_call = s.id
 left join blocked b on b.id = s.id
 left join returned r on r.id = s.id

@@ -18,6 +18,8 @@ EVENTS: tuple[Table, ...] = (
         col("op", "integer", "references op: the innermost operator that made the call, when recorded"),
         col("recorded_before", "integer", "Python functions and operators recorded on its thread since the outermost "
            "call before it; null where it records none"),
+        col("operators_before_ns", "bigint", "time on its thread since the call before it in operators that make "
+           "CUDA calls, without those among them that make none; null where no operators are recorded", "ns"),
     )),
     Table("op", "a framework operator that made CUDA calls", (
         ID, START, END,

@@ -67,6 +67,7 @@ def read_calls(trace: Trace) -> None:
     )
     operators.read_operators(trace)
     operators.count_recorded(trace)
+    operators.measure_covered(trace)
     # Only a runtime function calls another traced one.
     con.execute(
         f"""
@@ -79,9 +80,10 @@ def read_calls(trace: Trace) -> None:
             asof join outer_call o on o.thread = d.thread and o.start <= d.start where o."end" >= d."end"
         )
         select c.id, c.start, c."end", {trace.process} as process, c.thread, n.parent, c.name, c.correlation,
-               0 as return_code, o.op, r.recorded as recorded_before
+               0 as return_code, o.op, r.recorded as recorded_before,
+               v.ns as operators_before_ns
         from torch_call c left join nested n using (id) left join torch_call_op o on o.call = c.id
-        left join torch_call_recorded r on r.call = c.id order by c.id
+        left join torch_call_recorded r on r.call = c.id left join torch_call_covered v on v.call = c.id order by c.id
         """
     )
     con.execute(

@@ -6,9 +6,9 @@ import numpy as np
 
 from gpudiag.ingest.torch import modules
 from gpudiag.ingest.torch.staging import EVENTS
-from gpudiag.ingest.torch.trace import LONGEST, Spans, Trace, innermost, intern_same, spans
+from gpudiag.ingest.torch.trace import LONGEST, Numbers, Spans, Trace, innermost, intern_same, spans
 
-TEMPORARY = ("torch_operator", "torch_call_op", "torch_call_recorded", "torch_operator_module")
+TEMPORARY = ("torch_operator", "torch_call_op", "torch_call_recorded", "torch_call_covered", "torch_operator_module")
 
 _LONGEST_SHAPES = 500
 """Characters of an operator's input shapes that are kept: of fused optimizers they list every parameter."""
@@ -90,3 +90,44 @@ def count_recorded(trace: Trace) -> None:
             con.execute("insert into torch_call_recorded select call, recorded from torch_found")
         finally:
             con.unregister("torch_found")
+
+
+def measure_covered(trace: Trace) -> None:
+    """Make `torch_call_covered`: time on a call's thread since the call before it in operators that make CUDA calls.
+
+    What an operator calls and makes none, such as one on arrays of the CPU, does not count.
+    """
+    con = trace.con
+    con.execute("create or replace temp table torch_call_covered (call integer, ns bigint)")
+    operators = con.execute('select thread, start, "end" from torch_operator').fetchnumpy()
+    calls = con.execute('select id, thread, start, "end" from torch_call order by thread, start, id').fetchnumpy()
+    for thread in np.unique(operators["thread"]):
+        mine, own = calls["thread"] == thread, operators["thread"] == thread
+        starts, ends = calls["start"][mine], np.maximum.accumulate(calls["end"][mine])
+        begun, done = operators["start"][own], operators["end"][own]
+        silent = np.searchsorted(starts, begun) == np.searchsorted(starts, done)
+        since = np.concatenate([starts[:1], ends[:-1]])
+        ns = _within(begun, done, since, starts) - _within(begun[silent], done[silent], since, starts)
+        con.register("torch_found", {"call": calls["id"][mine], "ns": ns})
+        try:
+            con.execute("insert into torch_call_covered select call, ns from torch_found")
+        finally:
+            con.unregister("torch_found")
+
+
+def _within(start: Numbers, end: Numbers, since: Numbers, until: Numbers) -> Numbers:
+    """Return for each stretch how much of it these spans cover together, where they may lie within one another."""
+    if not len(start):
+        return np.zeros(len(since), dtype=np.int64)
+    order = np.argsort(start, kind="stable")
+    begun, reach = start[order], np.maximum.accumulate(end[order])
+    apart = begun[1:] > reach[:-1]
+    begun, done = begun[np.concatenate([[True], apart])], reach[np.concatenate([apart, [True]])]
+    length = done - begun
+    before = np.cumsum(length) - length
+
+    def covered(time: Numbers) -> Numbers:
+        last = np.searchsorted(begun, time, side="right") - 1
+        return np.where(last < 0, 0, before[last] + np.minimum(time - begun[last], length[last]))
+
+    return covered(np.maximum(since, until)) - covered(since)

@@ -66,12 +66,12 @@ def _find(con: Connection, loop: int, leaf: str) -> None:
         create or replace temp table unexplained_idle as
         select thread, min(start) as start, max(until) as until
         from (
-            select *, count(*) filter (starts) over (partition by thread order by start, until) as part
+            select *, sum(starts) over (partition by thread order by start, until rows unbounded preceding) as part
             from (
                 select thread, start, until,
-                       start > coalesce(max(until) over (partition by thread order by start, until
-                           rows between unbounded preceding and 1 preceding), -1) as starts
-                from unexplained where thread is not null
+                       cast(start > coalesce(max(until) over (partition by thread order by start, until
+                           rows between unbounded preceding and 1 preceding), -1) as integer) as starts
+                from (select distinct thread, start, until from unexplained where thread is not null)
             )
         )
         group by thread, part

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Mapping
 
 import duckdb
@@ -114,18 +116,9 @@ def _range(con: Connection, loop: Loop, least: float) -> tuple[Place, ...]:
 
     Of idle time the range counts that was open then; of copies and exchanges, the one that they were started in.
     """
-    row = con.execute(
+    rows = con.execute(
         """
-        with recursive inside as (
-            select distinct path, path as outer_path, label from annotation where path is not null
-        ), enclosing as (
-            select distinct path, parent_path from annotation where parent_path is not null and path <> parent_path
-        ), held_by as (
-            select path, outer_path, label, 0 as up from inside
-            union
-            select h.path, e.parent_path, i.label, h.up + 1
-            from held_by h join enclosing e on e.path = h.outer_path join inside i on i.path = e.parent_path
-        ), moment as (
+        with moment as (
             select thread, start as time, start, until from unexplained_idle
             union all
             select a.thread, a.time, u.start, u.until
@@ -140,16 +133,22 @@ def _range(con: Connection, loop: Loop, least: float) -> tuple[Place, ...]:
             union all
             select p.path, u.until - u.start from unexplained u left join call_place p on p.api_call = u.api_call
             where u.thread is null
-        ), every as (
-            select sum(ns) as ns from met
         )
-        select h.outer_path, sum(m.ns) / any_value(every.ns) as part
-        from met m join held_by h on h.path = m.path cross join every
-        where h.label is distinct from $loop
-        group by h.outer_path
-        having sum(m.ns) >= $least * any_value(every.ns)
-        order by length(h.outer_path) desc, h.outer_path limit 1
-        """,
-        {"loop": loop.name, "least": least},
-    ).fetchone()
-    return (Place(nvtx=clean(row[0]), share=row[1]),) if row else ()
+        select path, cast(sum(ns) as double) from met group by path
+        """
+    ).fetchall()
+    named = con.execute("select distinct path, parent_path, label from annotation where path is not null").fetchall()
+    outer = {path: (parent, label) for path, parent, label in named}
+    held: dict[str, float] = defaultdict(float)
+    for path, ns in rows:
+        seen: set[str] = set()
+        while path in outer and path not in seen:  # ranges may be nested hundreds deep
+            seen.add(path)
+            parent, label = outer[path]
+            if label != loop.name:
+                held[path] += ns
+            path = parent
+    every = math.fsum(ns for _, ns in rows)
+    enough = [path for path, ns in held.items() if ns >= least * every]
+    best = min(enough, key=lambda path: (-len(path), path), default=None)
+    return (Place(nvtx=clean(best), share=held[best] / every),) if best else ()

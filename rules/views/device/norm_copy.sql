@@ -1,7 +1,6 @@
 -- A copy that a normalisation of PyTorch makes of channels-last images, or that the next convolution makes of its
 -- result: GroupNorm and InstanceNorm work channels-first, and give back such images. Only in loops in which
--- convolutions
--- are channels-last and at least one such copy lies between a normalisation and a convolution.
+-- convolutions are channels-last and at least one such copy lies between a normalisation and a convolution.
 -- materialised: a window over all kernels of such streams
 --   op: references gpu_op
 --   loop: references loop

@@ -33,6 +33,7 @@ def test_a_capture_without_gpu_activity_says_why() -> None:
     case["capability"] = [{"name": "gpu_ops", "state": "not_recorded", "how": "CUDA tracing was off."}]
     assert judged(case)[1].text == (
         "No GPU activity was recorded, because CUDA tracing was off; nothing can be said about the GPU."
+        " Of the host's CUDA calls these took longest: `cudaMalloc` 5.00 µs (1 call)."
     )
 
 

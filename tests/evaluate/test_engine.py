@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
 
 from gpudiag.evaluate.engine import Evaluation, evaluate, evaluate_all
+from gpudiag.evaluate.evidence import Known, flag
 from gpudiag.library.catalogue import Capability, Library
 from gpudiag.model import Clear, Fired, NotEvaluated, Rule
 from gpudiag.store import database
@@ -65,6 +67,16 @@ def test_missing_evidence_is_reported_with_the_flag() -> None:
     outcome = evaluate(rule(), opened("not_recorded"), library())
     assert isinstance(outcome, NotEvaluated)
     assert (outcome.reason, outcome.hint) == ("NVTX ranges were not recorded", "--trace=cuda,nvtx")
+
+
+def test_work_that_the_driver_kept_is_not_a_missing_flag() -> None:
+    known = Known.of(library(), opened())
+    about = Capability(meaning="kernels", missing="no kernels", flag="--trace=cuda", lost="use a newer driver")
+    states = (("recorded", "not_recorded"), ("recorded", "unknown"), ("not_recorded", "not_recorded"))
+    hints = [
+        flag(about, dataclasses.replace(known, states={"cuda_api": calls, "gpu_ops": work})) for calls, work in states
+    ]
+    assert hints == ["use a newer driver", "--trace=cuda", "--trace=cuda"]
 
 
 def test_either_of_two_kinds_of_evidence_will_do() -> None:

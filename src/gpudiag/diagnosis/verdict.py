@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import duckdb
 
 from gpudiag.diagnosis import iteration_time_check, loop_share, run_summary
+from gpudiag.diagnosis.callers import host_calls
 from gpudiag.diagnosis.kernels import MOST, few_warps
 from gpudiag.diagnosis.loop_share import computing, recorded_computing, steady_computing
 from gpudiag.diagnosis.time_tree import graph_share
@@ -34,7 +35,7 @@ def verdict(
     """One sentence that a reader can act on. minor: findings too small to be listed; doubts: why a loop's replay is not
     believed, by loop.
     """
-    nothing = _nothing_recorded(con)
+    nothing = _nothing_recorded(con, settings)
     if nothing and (state := run_summary.without_timeline(con)):  # never healthy, and never a cause
         shown = findings[0].title if findings else state
         return Verdict(state="problems" if findings else "cannot_tell", text=f"{shown}. {run_summary.ONLY_A_TIMELINE}")
@@ -253,7 +254,7 @@ def _between(gain: Gain, wide: float) -> str:
     return f" (between {pct(least)} and {pct(most)})" if most - least > wide else ""
 
 
-def _nothing_recorded(con: Connection) -> str | None:
+def _nothing_recorded(con: Connection, settings: Mapping[str, float]) -> str | None:
     """Explain why nothing can be said when neither GPU work nor kernel profiles nor a CPU-only loop were recorded."""
     row = con.execute("select (select count(*) from gpu_op), (select count(*) from kernel_profile)").fetchone()
     assert row is not None
@@ -264,7 +265,8 @@ def _nothing_recorded(con: Connection) -> str | None:
         " order by i.kind in ('smi', 'cprofile'), i.id"
     ).fetchall()
     because = known[0][0] if known else "the capture holds none"
-    return f"No GPU activity was recorded, because {clause(clean(because))}; nothing can be said about the GPU."
+    said = f"No GPU activity was recorded, because {clause(clean(because))}; nothing can be said about the GPU."
+    return said + host_calls.longest(con, settings["min_share_bound"])
 
 
 def doubts(run: Run, ledger: GainCalculator, findings: Sequence[Finding]) -> dict[int, Doubt]:

@@ -16,6 +16,7 @@ Connection = duckdb.DuckDBPyConnection
 
 _STATES = ("recorded", "unknown", "not_recorded")
 ITERATIONS = "iterations"  # the evidence of rules that say nothing of a run in which nothing repeats
+CALLS, WORK = "cuda_api", "gpu_ops"  # where the first was recorded and the second was not, the driver kept it
 LOG = "smi_log"  # the evidence of rules that need no timeline, only a log of nvidia-smi
 
 
@@ -48,9 +49,12 @@ def _by_torch(con: Connection) -> bool:
 
 
 def flag(about: Capability | None, known: Known) -> str:
-    """The option that records it, of the profiler that was used where that has one."""
+    """The option that records it, of the profiler that was used where that has one, or what to try where it was on."""
     if about is None:
         return ""
+    lost = known.states.get(CALLS) == "recorded" and known.states.get(WORK) == "not_recorded"
+    if about.lost and lost and not known.by_torch:
+        return about.lost
     return about.torch if known.by_torch and about.torch else about.flag
 
 

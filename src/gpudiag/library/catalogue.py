@@ -26,6 +26,8 @@ class Capability(Frozen):
     flag: Text
     torch: Text | None = None
     """The option that records it with torch.profiler, where that can."""
+    lost: Text | None = None
+    """What to do where the host's calls were traced and this was not reported."""
     in_python: bool = False  # whether only programs in Python have it
     used_by: Text | None = None
     """What uses it, where no rule asks for it by name."""

@@ -163,7 +163,8 @@ def _unevaluated(item: Unevaluated, library: Library) -> Unevaluated:
     """Its hint is a command to paste: only one that the library itself gives for this rule."""
     rule = library.by_code.get(item.code)
     known = [library.capability(name) for wanted in (rule.requires if rule else ()) for name in wanted.split("|")]
-    hint = item.hint if item.hint in {one.flag for one in known if one} else ""
+    given = {hint for one in known if one for hint in (one.flag, one.torch, one.lost)}
+    hint = item.hint if item.hint in given else ""
     return item.model_copy(update={"code": _code(item.code), "title": _title(item.title, rule), "hint": hint})
 
 

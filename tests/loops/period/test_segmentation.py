@@ -537,6 +537,18 @@ def test_kernels_that_a_library_picks_by_size_make_no_level() -> None:
     assert distances(sequence) == {39}
 
 
+def test_a_wider_kernel_in_long_steps_is_no_level() -> None:
+    """Of sentences of 8 to 60 words half need a wider kernel; two steps together are more alike than one is to another."""
+    chance, sequence = random.Random(3), list[str]()
+    encoder = [f"encoder{number}" for number in range(12)]
+    for _ in range(40):
+        words = chance.randrange(8, 60)
+        decoder = [*(f"cell{part}" for part in range(9)), "softmax_wide" if words > 32 else "softmax"] * words
+        backward = [f"{one}_grad" for one in [*decoder[::-1], *encoder]]
+        sequence += ["embed", *encoder, *decoder, "loss", *backward, "clip", "adam"]
+    assert 38 <= len(begins(sequence)) <= 40
+
+
 def test_steps_with_an_input_each_are_the_iterations() -> None:
     """A validation every so many steps, by kernels of which no name tells that they update weights."""
     sequence = []

@@ -78,7 +78,7 @@ def _by_chance(level: list[Division], best: Division, finer: list[Division], set
     votes = max(one.own_votes for one in _good(level, settings))
     regular: dict[int, bool] = {}
     for inner in finer:
-        if inner.quality < best.quality or votes > settings["loop_chance_votes"] * inner.votes:
+        if votes > settings["loop_chance_votes"] * inner.votes:
             continue
         regular[inner.count] = regular.get(inner.count, False) or every(best, inner, settings) > 0
     return not all(regular.values())

@@ -60,7 +60,8 @@ def leave_out(con: Connection, loop: int, run: Iterations, settings: Settings) -
 
     Only those that are longer than usual for it, and only where they are few: a program that loads code again and again
     is slow for that reason, and a rule says so. A kernel that a library builds for another shape may have a name that
-    was launched before; the only iteration in which such building takes long is left out as well.
+    was launched before; the only iteration in which such building takes long is left out as well, or nearly all of its
+    time, where graphs of others are updated.
     """
     if not len(loads := loading(con, run.process)):
         return
@@ -77,10 +78,11 @@ def leave_out(con: Connection, loop: int, run: Iterations, settings: Settings) -
     slow = length >= settings["first_use_times"] * np.median(length)
     first_uses = ordinal[np.isin(ordinal, new) & slow]
     once = np.flatnonzero(np.isin(ordinal, holding) & slow)
-    if not len(first_uses) and len(once) == 1:
-        longer = float(length[once[0]] - np.median(length))
-        if _loading_time(con, run, ordinal[once[0]]) >= settings["first_use_part"] * longer:
-            first_uses = ordinal[once]
+    longer = length[once] - np.median(length)
+    if not len(first_uses) and len(once) and longer.max() >= settings["first_use_once"] * longer.sum():
+        longest = once[np.argmax(longer)]
+        if _loading_time(con, run, ordinal[longest]) >= settings["first_use_part"] * longer.max():
+            first_uses = ordinal[[longest]]
     if len(first_uses) <= settings["first_use_share"] * len(ordinal):
         con.execute(
             "update iteration set in_steady_state = false"
@@ -97,18 +99,26 @@ def _holding(bounds: Bounds, moments: Ints) -> NDArray[np.int64]:
 
 
 def _loading_time(con: Connection, run: Iterations, ordinal: np.int64) -> float:
-    """Return how long calls that load or build code take in an iteration, with the host's time before each (ns)."""
+    """Return how long calls that load or build code take in an iteration, with the host's time before each (ns).
+
+    Small calls come between the phases of a compiler, such as asking for an attribute: they, and what precedes them,
+    belong to the load that follows before the thread submits work.
+    """
     start, end = run.bounds[ordinal].tolist()
     row = con.execute(
         """
         with called as (
-            select n.text, a."end" - coalesce(lag(a."end") over (partition by a.thread order by a.start), a.start) as ns
+            select a.thread, api_kind(n.text) as kind,
+                a."end" - coalesce(lag(a."end") over (w), $start) as ns,
+                count(case when kind not in ('load', 'context', 'other') then 1 end) over (w) as stretch
             from api_call a join name n on n.id = a.name
-            where a.process = ? and a.start >= ? and a.start < ?
+            where a.process = $process and a.start >= $start and a.start < $end
+            window w as (partition by a.thread order by a.start)
         )
-        select coalesce(sum(ns), 0) from called where api_kind(text) = 'load'
+        select coalesce(sum(ns), 0) from called where kind in ('load', 'context', 'other')
+            and (thread, stretch) in (select thread, stretch from called where kind = 'load')
         """,
-        [run.process, start, end],
+        {"process": run.process, "start": start, "end": end},
     ).fetchone()
     return float(row[0]) if row else 0.0
 

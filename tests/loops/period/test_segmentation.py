@@ -538,7 +538,7 @@ def test_kernels_that_a_library_picks_by_size_make_no_level() -> None:
 
 
 def test_a_wider_kernel_in_long_steps_is_no_level() -> None:
-    """Of sentences of 8 to 60 words half need a wider kernel; two steps together are more alike than one is to another."""
+    """Of sentences of 8 to 60 words half need a wider kernel; two steps together are more alike than single ones."""
     chance, sequence = random.Random(3), list[str]()
     encoder = [f"encoder{number}" for number in range(12)]
     for _ in range(40):

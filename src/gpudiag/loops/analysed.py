@@ -60,8 +60,7 @@ def leave_out(con: Connection, loop: int, run: Iterations, settings: Settings) -
 
     Only those that are longer than usual for it, and only where they are few: a program that loads code again and again
     is slow for that reason, and a rule says so. A kernel that a library builds for another shape may have a name that
-    was launched before; the only iteration in which such building takes long is left out as well, or nearly all of its
-    time, where graphs of others are updated.
+    was launched before; one iteration that takes nearly all of the time that such building costs is left out as well.
     """
     if not len(loads := loading(con, run.process)):
         return
